@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { migrationCommand } from "../../cli/migration.ts";
-import { nodeRun } from "../support/command.ts";
+import { nodeRun, POLL } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { followStream } from "../support/event-stream.ts";
+import { hasRedis, startRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 
 async function databaseOf(template?: string): Promise<TestDatabase> {
@@ -36,6 +38,36 @@ test("MIGRATE=check serves a database that is up to date, and changes nothing", 
   onTestFinished(service.stop);
   expect((await service.gql("{ articles(first: 1) { edges { node { id } } } }")).errors).toBeUndefined();
   expect(await written(database)).toEqual(before);
+});
+
+test.runIf(hasRedis)("with MIGRATE=check, an instance shares changes and limits over REDIS_URL", async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.kill());
+  const database = await databaseOf();
+  await database.owner.query("create table notes (title text primary key); grant select on notes to authenticated");
+  const settings = { REDIS_URL: redis.url, RATE_LIMIT: "1000", TRUST_PROXY: "loopback", API_KEY_REQUIRED: "off" };
+  const first = await startTestService(settings, database);
+  onTestFinished(first.stop);
+  const before = await written(database);
+  const checked = await startTestService({ ...settings, MIGRATE: "check" }, database);
+  onTestFinished(checked.stop);
+  expect(await written(database)).toEqual(before);
+
+  const headers = { authorization: `Bearer ${first.token("ada")}` };
+  const all = [first, checked].map(({ url }) => followStream(() => `${url}/rest/v1/notes?select=title`, headers));
+  for (const { count } of all) await expect.poll(() => count("snapshot"), POLL).toBe(1);
+  await database.owner.query("insert into notes values ('New')");
+  for (const { titles } of all) await expect.poll(titles, POLL).toEqual(["New"]);
+  const slots = "select slot_name from pg_replication_slots where database = current_database()";
+  expect((await database.owner.query(slots)).rows).toEqual([{ slot_name: expect.stringMatching(/^content_\d+_s_/) }]);
+
+  const address = "203.0.113.1";
+  const ask = ({ url }: { url: string }, path: string) =>
+    fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
+  expect((await ask(first, "/nothing")).status).toBe(404);
+  await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
+  const remaining = async () => (await ask(checked, "/live")).headers.get("x-ratelimit-remaining");
+  await expect.poll(remaining, POLL).toBe("999");
 });
 
 test("MIGRATE=check names modules, migrations and logins that are missing, with exit code 1", async () => {
