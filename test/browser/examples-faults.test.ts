@@ -171,6 +171,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
 
   test("reads its list again only when the service lets it, if it has refused a read", async () => {
     const { page } = await openTab(used.examples.urlOf(folder));
+    await page.getByText("Nothing here yet.").waitFor();
     await page.addInitScript(() => {
       const { setTimeout } = globalThis;
       const pauses: number[] = [];
