@@ -16,7 +16,7 @@ export type SignIn = {
 
 /** The schema file `sign-in.sql` of the application. Every statement may run twice. */
 export function writeSignIn(survey: Survey, { users, roles, userId }: Choice): SignIn {
-  const { text, ...known } = users === null ? NO_USERS : newUser(survey, users, userId);
+  const { text, ...known } = users === null ? NO_USERS : newUser(survey, users, userId, roles);
   const candidates = roles.signedIn === null ? roles.others.map(({ sql }) => sql) : [];
   return { text: `${text}\n${rightsOf(roles, candidates)}${aboutBypassing(survey)}`, ...known, roles: candidates };
 }
@@ -76,8 +76,9 @@ const PASSWORD = /passw|bcrypt|argon|hash|digest/i;
 
 type NewUser = Omit<SignIn, "roles">;
 
-function newUser(survey: Survey, users: Users, userId: string): NewUser {
+function newUser(survey: Survey, users: Users, userId: string, roles: CallerRoles): NewUser {
   const { table } = users;
+  const use = (point: string, signature: string) => useHook(point, signature, roles);
   const columns = table.columns.filter(
     (column) => column.name === users.email || NAME.test(column.name) || (column.isRequired && !column.hasDefault),
   );
@@ -102,7 +103,7 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   returning ${columnOf(table, users.key)}
 $$;
 grant usage on schema ${schema} to auth_owner;
-${useHook("new_user", `${name}(jsonb)`)}
+${use("new_user", `${name}(jsonb)`)}
 -- The e-mail of the table follows that of the account, which users change at POST /auth/email.
 create or replace function ${schema}.new_email(user_id ${userId}, email text) returns void
 language sql volatile security definer set search_path = ${path}, pg_temp as $$
@@ -110,7 +111,7 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   set ${columnOf(table, users.email)} = new_email.email
   where u.${columnOf(table, users.key)} = new_email.user_id
 $$;
-${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followName(users)}${followDisabled(users)}`;
+${use("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followName(users)}${followDisabled(users)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
   return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
@@ -163,12 +164,16 @@ const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 const columnOf = ({ columns }: Table, name: string): string => columns.find((column) => column.name === name)!.sql;
 
-/** Lets the service, and no one else, call a function of the application. */
-const useHook = (point: string, signature: string): string => `\
-revoke execute on function ${signature} from public;
+/** Lets the service, and no caller, call a function of the application: default privileges may let every role do so. */
+function useHook(point: string, signature: string, { anonymous, signedIn, others }: CallerRoles): string {
+  const own = [anonymous, signedIn, ...others].filter((role) => role !== null).map(({ sql }) => sql);
+  const callers = [...new Set(["public", "anon", "authenticated", ...own])];
+  return `\
+revoke execute on function ${signature} from ${callers.join(", ")};
 grant execute on function ${signature} to auth_owner;
 select auth.use_hook('${point}', '${signature.replaceAll("'", "''")}');
 `;
+}
 
 /** An expression of `fields`; null if the service cannot know the value. */
 function valueFor({ name, base, type }: Column, users: Users): string | null {

@@ -105,9 +105,17 @@ test.each([
     "(jsonb) returns jsonb",
     "hooks run as auth_owner, which may not execute internal.f(jsonb)",
   ],
-])("use_hook refuses %s", (_what, point, signature, message) =>
+  [
+    "the rights of the owner for callers",
+    "before_sign_up",
+    "(jsonb) returns jsonb security definer",
+    "the hook internal.f(jsonb) has the rights of its owner, and callers may execute it: anon, authenticated",
+    "grant usage on schema internal to anon, authenticated; grant execute on function internal.f(jsonb) to public",
+  ],
+])("use_hook refuses %s", (_what, point, signature, message, grants = "select") =>
   inTransaction(async (db) => {
     await db.owner.rows(`create function internal.f${signature} language plpgsql as $$ begin return null; end $$`);
+    await db.owner.rows(grants);
     const error = await db.owner.rows(`select auth.use_hook('${point}', 'internal.f(jsonb)')`).catch((e) => e);
     expect(error.message).toContain(message);
   }),

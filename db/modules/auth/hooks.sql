@@ -27,6 +27,8 @@ declare
     auth_private.base_type('auth.user_id'::regtype));
   found_signature text;
   home name;
+  is_definer boolean;
+  callers text;
 begin
   if function is null then
     delete from auth_private.hooks as h
@@ -43,8 +45,8 @@ begin
   select format('(%s) returns %s', (
       select string_agg(auth_private.base_type(given.type), ', ' order by given.place)
       from unnest(p.proargtypes) with ordinality as given (type, place)
-    ), auth_private.base_type(p.prorettype)), n.nspname
-  into found_signature, home
+    ), auth_private.base_type(p.prorettype)), n.nspname, p.prosecdef
+  into found_signature, home, is_definer
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = function;
@@ -61,6 +63,20 @@ begin
         'grant usage on schema %I to auth_owner; grant execute on function %s to auth_owner;', home, function);
   end if;
 
+  -- The API would serve it with the rights of its owner. Default privileges may grant what no migration has granted.
+  if is_definer then
+    select string_agg(r.name, ', ')
+    into callers
+    from unnest(array['anon', 'authenticated']) as r (name)
+    where has_schema_privilege(r.name, home, 'usage')
+      and has_function_privilege(r.name, function, 'execute');
+  end if;
+  if callers is not null then
+    raise insufficient_privilege using
+      message = format('the hook %s has the rights of its owner, and callers may execute it: %s', function, callers),
+      hint = format('revoke execute on function %s from public, anon, authenticated;', function);
+  end if;
+
   insert into auth_private.hooks as h (point, function)
   values (use_hook.point, use_hook.function::text)
   on conflict on constraint hooks_pkey do update
@@ -71,7 +87,8 @@ end $$;
 
 comment on function auth.use_hook(text, regprocedure) is $$
 For migrations of the application: names its function that sign-up, sign-in or an e-mail calls at this point; null
-removes the hook. Raises an error if the function has another signature, or if auth_owner may not execute it.
+removes the hook. Raises an error if the function has another signature, if auth_owner may not execute it, or if it is
+security definer and callers may execute it.
 $$;
 
 create or replace function auth_private.hook(point text) returns text
