@@ -133,9 +133,20 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
       await form.getByRole("button").click();
       await (await sent).finished();
       three.push("own");
+      await page.evaluate(() => {
+        const { document, MutationObserver } = globalThis as any;
+        const note = (): void => {
+          const texts = [...document.querySelectorAll("li .content")].map(({ textContent }) => textContent);
+          if (!texts.includes("own")) lost.push(texts);
+        };
+        const lost: unknown[] = [];
+        new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+        Object.assign(globalThis, { lost });
+      });
     }
     await read.release();
     await expect.poll(() => comments(page), POLL).toEqual(three);
+    if (folder !== "plain") expect(await page.evaluate("lost")).toEqual([]);
   });
 
   test("shows what the last read of its list has found, also if the answer of an earlier one arrives later", async () => {

@@ -57,11 +57,17 @@ export const client = new ApolloClient({
   }),
 });
 
+/** Own comments, with their articles, which the response of a read that is on its way may not have. */
+const own = new Map<Comment, string>();
+/** The last of these reads. */
+let reading: Promise<unknown> = Promise.resolve();
+
 /** It ends the reads that begin before it has. */
 let reset: Promise<unknown> = Promise.resolve();
 // Active queries are read again.
 onUser(() => {
   positions.clear();
+  own.clear();
   reset = client.resetStore().catch(() => {});
 });
 
@@ -72,7 +78,10 @@ const change = (id: string, changed: (read: Read) => Read): unknown =>
 export function follow(id: string, onError: (error: unknown) => void): () => void {
   async function read(): Promise<unknown> {
     await reset;
-    const { data } = await client.query({ query: READ_DOCUMENT, variables: { id }, fetchPolicy: "network-only" });
+    const response = client.query({ query: READ_DOCUMENT, variables: { id }, fetchPolicy: "network-only" });
+    reading = response.catch(() => {});
+    const { data } = await response;
+    for (const [comment, article] of own) if (article === id) change(id, (read) => withComment(read, comment));
     return data?.article ? positions.get(id) : null;
   }
   function listen(onEnd: (error: unknown, code: unknown) => void): () => void {
@@ -92,12 +101,23 @@ export const readEarlier = (id: string, before: string): Promise<unknown> =>
 
 export async function comment(id: string, content: string): Promise<void> {
   const sending = newComment(content, session()!.user);
+  own.set(sending, id);
   change(id, (read) => withComment(read, sending));
+  let sent: Comment | undefined;
   try {
     const { data } = await client.mutate({ mutation: COMMENT_DOCUMENT, variables: { id, content } });
-    change(id, (read) => withComment(withoutComment(read, sending), data!.createComment));
-  } catch (error) {
-    change(id, (read) => withoutComment(read, sending));
-    throw error;
+    sent = data!.createComment;
+  } finally {
+    // Unless another user has signed in.
+    if (own.delete(sending)) replace(id, sending, sent);
   }
+}
+
+/** Shows what the service has, if it has it, in place of the row that was shown until then. */
+function replace(id: string, sending: Comment, sent: Comment | undefined): void {
+  change(id, (read) => withoutComment(read, sending));
+  if (sent === undefined) return;
+  change(id, (read) => withComment(read, sent));
+  own.set(sent, id);
+  reading.then(() => own.delete(sent));
 }
