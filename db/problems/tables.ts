@@ -18,6 +18,11 @@ export const TABLES = {
     "VALIDATION_ERROR",
     "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax",
   ],
+  "expensive anchors": [
+    400,
+    "VALIDATION_ERROR",
+    "a regular expression may have at most {max} anchors and word boundaries, and none in a part that is repeated",
+  ],
   "malformed body": [400, "VALIDATION_ERROR", "{message}"],
   "unsupported media type": [415, "VALIDATION_ERROR", "Content-Type not acceptable: {type}"],
   "query type only": [415, "VALIDATION_ERROR", "Content-Type not acceptable for a query: {type}"],

@@ -60,6 +60,7 @@ export const TABLE_CODES: Readonly<
   "pattern too long": "PGRST100",
   "too many repetitions": "2201B",
   "expensive pattern": "2201B",
+  "expensive anchors": "2201B",
   "malformed body": "PGRST102",
   "unsupported media type": "PGRST102",
   "query type only": "PGRST102",

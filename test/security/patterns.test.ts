@@ -13,6 +13,10 @@ const { client, service } = useRealtime(
 const EXPENSIVE = "(.+)(.+)(.+)(.+)(.+)(.+)\\1\\2\\3\\4\\5\\6";
 const REFUSED: readonly (readonly [pattern: string, message: string])[] = [
   [EXPENSIVE, "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax"],
+  [
+    "(\\y|a)".repeat(16),
+    "a regular expression may have at most 10 anchors and word boundaries, and none in a part that is repeated",
+  ],
   ["(a{50}){50}", "a regular expression may have at most 200 characters after its repetitions are written out"],
   ["a".repeat(201), "a pattern may have at most 200 characters"],
 ];
