@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { WebSocket } from "ws";
+import { hashOf, newKey } from "../../identity/secrets.ts";
 import { ANON_KEY, bearer } from "../credentials.ts";
 import { type BenchDatabase, USERS } from "../database.ts";
 import { atMost, type Goal, spread } from "../figures.ts";
@@ -28,17 +29,17 @@ type Prepared = { commit(): Promise<unknown>; isKnown(instance: Instance): boole
 type Context = { readonly owner: pg.Client; readonly instances: readonly Instance[] };
 type Instance = { readonly server: RunningServer; readonly socket: WebSocket; readonly received: Set<number> };
 
-const headersOf = (user: number) => ({ apikey: ANON_KEY, Authorization: bearer(user) });
+const headersOf = (credential: string) => ({ apikey: ANON_KEY, Authorization: credential });
 
-const statusOf = async ({ server }: Instance, path: string, user = 1): Promise<number> => {
-  const response = await fetch(`${server.address}${path}`, { headers: headersOf(user) });
+const statusOf = async ({ server }: Instance, path: string, credential = bearer()): Promise<number> => {
+  const response = await fetch(`${server.address}${path}`, { headers: headersOf(credential) });
   await response.arrayBuffer();
   return response.status;
 };
 
 /** Whether the GraphQL schema of an instance has a type. */
 async function hasType({ server }: Instance, type: string): Promise<boolean> {
-  const headers = { ...headersOf(1), "Content-Type": "application/json" };
+  const headers = { ...headersOf(bearer()), "Content-Type": "application/json" };
   const body = JSON.stringify({ query: `query { __type(name: "${type}") { name } }` });
   const response = await fetch(`${server.address}/graphql`, { method: "POST", headers, body });
   const { data } = (await response.json()) as { readonly data?: { readonly __type: object | null } };
@@ -74,21 +75,44 @@ const newTable = (
   },
 });
 
-const CHANGES: readonly Change[] = [
-  {
-    name: "account",
-    about: "an account is disabled: its access token, which each instance has accepted before, is refused",
-    async prepare({ owner, instances }, n) {
-      const user = 1000 + (n % (USERS - 1000));
-      const path = "/rest/v1/articles?limit=1";
-      for (const instance of instances)
-        if ((await statusOf(instance, path, user)) !== 200) throw new Error("the token is refused before the change");
-      return {
-        commit: () => owner.query("update auth_private.accounts set disabled_at = now() where user_id = $1", [user]),
-        isKnown: async (instance) => (await statusOf(instance, path, user)) === 401,
-      };
-    },
+/** A change after which a credential of a user is refused, which each instance has accepted before. */
+const refusal = (
+  name: string,
+  about: string,
+  issue: (context: Context, user: number) => Promise<{ readonly credential: string; revoke(): Promise<unknown> }>,
+): Change => ({
+  name,
+  about,
+  prepare: async (context, n) => {
+    const { credential, revoke } = await issue(context, 1000 + (n % (USERS - 1000)));
+    const ask = (instance: Instance) => statusOf(instance, "/rest/v1/articles?limit=1", credential);
+    for (const instance of context.instances)
+      if ((await ask(instance)) !== 200) throw new Error("the credential is refused before the change");
+    return { commit: revoke, isKnown: async (instance) => (await ask(instance)) === 401 };
   },
+});
+
+const CHANGES: readonly Change[] = [
+  refusal(
+    "account",
+    "an account is disabled: its access token, which each instance has accepted before, is refused",
+    async ({ owner }, user) => ({
+      credential: bearer(user),
+      revoke: () => owner.query("update auth_private.accounts set disabled_at = now() where user_id = $1", [user]),
+    }),
+  ),
+  refusal("key", "a key of a user is revoked, which each instance has accepted before", async ({ owner }, user) => {
+    const { key, prefix } = newKey("user");
+    const hash = hashOf(key);
+    await owner.query(
+      "insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash) values ('user', $1, 'bench', $2, $3)",
+      [user, prefix, hash],
+    );
+    return {
+      credential: `Bearer ${key}`,
+      revoke: () => owner.query("update auth_private.api_keys set revoked_at = now() where key_hash = $1", [hash]),
+    };
+  }),
   newTable("schema", "a table is created and granted: `/rest/v1` reads it", async (instance, n) => {
     return (await statusOf(instance, `/rest/v1/bench_${n}`)) === 200;
   }),
