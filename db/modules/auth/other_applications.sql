@@ -69,6 +69,8 @@ create or replace function auth.try_add_account(
 returns boolean
 language plpgsql volatile set search_path = '' as $$
 declare
+  -- A request proves neither a password nor a mailbox: its caller would sign in with the e-mail of another person.
+  is_proved constant boolean := not auth_private.is_request();
   violated_schema text;
   violated_table text;
   violated text;
@@ -81,9 +83,11 @@ begin
     coalesce(
       substring(try_add_account.name from '\S.{0,199}'), substring(try_add_account.email from '\S.{0,199}'), '-'),
     try_add_account.email,
-    password_hash => auth_private.hash_for(try_add_account.user_id, try_add_account.password_hash),
+    password_hash => case
+      when is_proved then auth_private.hash_for(try_add_account.user_id, try_add_account.password_hash)
+    end,
     disabled_at => try_add_account.disabled_at,
-    email_confirmed_at => try_add_account.email_confirmed_at);
+    email_confirmed_at => case when is_proved then try_add_account.email_confirmed_at end);
   return true;
 exception when integrity_constraint_violation then
   get stacked diagnostics
@@ -101,6 +105,8 @@ comment on function auth.try_add_account(auth.user_id, text, text, text, timesta
 For seeds, imports and triggers of the application: as auth.add_account, but no value is an error. Without a name the
 account has the e-mail as its name, and without a usable hash no password. If the e-mail is malformed or of
 another account, there is a warning and no account. Returns whether it has added one; a user who has one keeps it.
+In a request to the service, such as one that inserts a row into
+the table of users, the account has no password, and its e-mail is not confirmed.
 $$;
 
 revoke all on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) from public;
