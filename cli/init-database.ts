@@ -60,6 +60,7 @@ async function readDatabase(url: string): Promise<Survey> {
     await refuseOldServer(client);
     const survey = await readSurvey(client);
     refuseWithoutRights(survey);
+    refuseUnsafeNames(survey);
     return survey;
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError(1, sentenceFor(error as Error, new URL(url)));
@@ -74,6 +75,28 @@ function refuseWithoutRights({ login, roles, tables, database }: Survey): void {
   throw new CommandError(
     1,
     `${login.name} owns no table in ${database} and is a member of no role: use the URL of the owner, or grant it the roles of your callers`,
+  );
+}
+
+/** In a comment of the SQL that init writes, a line break begins a statement, which runs as the owner; `$$` ends a body. */
+const UNSAFE_NAME = /\p{Cc}|\$\$/u;
+
+/** Any role that may create a table, or roles, chooses such names. */
+function refuseUnsafeNames({ roles, tables }: Survey): void {
+  const names = [
+    ...roles.map(({ name }) => ["role", name] as const),
+    ...tables.flatMap(({ schema, name, columns }) => [
+      ["schema", schema] as const,
+      ["table", name] as const,
+      ...columns.map((column) => ["column", column.name] as const),
+    ]),
+  ];
+  const found = names.find(([, name]) => UNSAFE_NAME.test(name));
+  if (found === undefined) return;
+  const [kind, name] = found;
+  throw new CommandError(
+    1,
+    `the name of the ${kind} ${JSON.stringify(name)} has a line break, another control character, or $$: rename it first`,
   );
 }
 
