@@ -8,6 +8,7 @@ import type { UserIdType } from "../../config/modules.ts";
 import { urlAt } from "../../config/postgres-url.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { prepareStandby } from "../changes/requirements.ts";
+import { refusePrivilegedRoles } from "./caller-roles.ts";
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
@@ -114,6 +115,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   const mayChange = options.migrate !== "check";
   await withClient(directUrl, async (client) => {
     await refuseOldServer(client);
+    if (isManaged) await refusePrivilegedRoles(client);
     if (isManaged && mayChange) await refuseForeignLogins(client);
   });
   if (!isManaged) {
