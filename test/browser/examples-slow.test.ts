@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { hasBrowser } from "../support/browser.ts";
@@ -147,6 +148,32 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await read.release();
     await expect.poll(() => comments(page), POLL).toEqual(three);
     if (folder !== "plain") expect(await page.evaluate("lost")).toEqual([]);
+  });
+
+  test("shows comments without a hole when earlier ones arrive after the article has been read again", async () => {
+    const [title, another] = [`Read again with ${folder}`, `Another with ${folder}`];
+    const comment = await publishArticle(used.service.database, title);
+    await publishArticle(used.service.database, another);
+    for (let i = 1; i <= 25; i++) await comment(`${i}`);
+    const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => `${from + i}`);
+    const page = await open(folder);
+    await button(page, title).click();
+    await expect.poll(() => comments(page), POLL).toEqual(numbers(16, 25));
+    const earlier = await hold(page, '"before":"');
+    await button(page, "Earlier comments").click();
+    await earlier.answered;
+    await button(page, another).click();
+    await opened(page, another);
+    for (let i = 26; i <= 37; i++) await comment(`${i}`);
+    await button(page, title).click();
+    const isWholeUpTo = async (last: number) => {
+      const shown = await comments(page);
+      return isDeepStrictEqual(shown, numbers(Number(shown[0]), last));
+    };
+    await expect.poll(() => isWholeUpTo(37), POLL).toBe(true);
+    await earlier.release();
+    await comment("38");
+    await expect.poll(() => isWholeUpTo(38), POLL).toBe(true);
   });
 
   test("shows what the last read of its list has found, also if the answer of an earlier one arrives later", async () => {

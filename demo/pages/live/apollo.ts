@@ -11,7 +11,17 @@ import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { relayStylePagination } from "@apollo/client/utilities";
 import { OperationTypeNode } from "graphql";
 import { tap } from "rxjs";
-import { ADDED, COMMENT, type Comment, newComment, READ, type Read, withComment, withoutComment } from "./comments.ts";
+import {
+  ADDED,
+  COMMENT,
+  type Comment,
+  newComment,
+  READ,
+  type Read,
+  withComment,
+  withEarlier,
+  withoutComment,
+} from "./comments.ts";
 import { keepFollowing } from "./following.ts";
 import { API, onUser, request, session } from "./session.ts";
 import { socket } from "./socket.ts";
@@ -52,7 +62,6 @@ export const client = new ApolloClient({
   cache: new InMemoryCache({
     typePolicies: {
       Query: { fields: { articles: relayStylePagination(["status", "filter", "orderBy"]) } },
-      Article: { fields: { commentsConnection: relayStylePagination(["filter", "orderBy"]) } },
     },
   }),
 });
@@ -96,8 +105,14 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
 }
 
 /** Puts the comments before this cursor in front. */
-export const readEarlier = (id: string, before: string): Promise<unknown> =>
-  client.query({ query: READ_DOCUMENT, variables: { id, before }, fetchPolicy: "network-only" });
+export async function readEarlier(id: string, before: string): Promise<void> {
+  const { data } = await client.query({
+    query: READ_DOCUMENT,
+    variables: { id, before },
+    fetchPolicy: "no-cache",
+  });
+  change(id, (read) => withEarlier(read, before, data!));
+}
 
 export async function comment(id: string, content: string): Promise<void> {
   const sending = newComment(content, session()!.user);

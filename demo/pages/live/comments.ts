@@ -67,3 +67,17 @@ export const withComment = (read: Read, added: Comment): Read =>
 
 export const withoutComment = (read: Read, { id }: Comment): Read =>
   withEdges(read, (edges) => edges.filter(({ node }) => node.id !== id));
+
+/** With the comments before this cursor in front, unless the article has been read again meanwhile: there may be others in between. */
+export function withEarlier({ article }: Read, before: string | null, earlier: Read): Read {
+  if (article === null || earlier.article === null) return { article: null };
+  const { edges, pageInfo } = article.commentsConnection;
+  if (pageInfo.startCursor !== before) return { article };
+  const { commentsConnection } = earlier.article;
+  return {
+    article: {
+      ...article,
+      commentsConnection: { ...commentsConnection, edges: [...commentsConnection.edges, ...edges] },
+    },
+  };
+}

@@ -9,6 +9,7 @@ import {
   READ,
   type Read,
   withComment,
+  withEarlier,
   withoutComment,
 } from "../live/comments.ts";
 import { follow, graphql } from "../live/follow.ts";
@@ -163,17 +164,10 @@ function change(id: string, changed: (read: Read & { readonly article: object })
 
 find("#earlier").addEventListener("click", async () => {
   const { id, commentsConnection } = current.article!;
+  const before = commentsConnection.pageInfo.startCursor;
   try {
-    const { data } = await graphql<Read>(READ, { id, before: commentsConnection.pageInfo.startCursor });
-    change(id, ({ article }) => {
-      const earlier = data.article?.commentsConnection;
-      if (earlier === undefined) return { article: null };
-      // They have been read again meanwhile.
-      if (article.commentsConnection.pageInfo.startCursor !== commentsConnection.pageInfo.startCursor)
-        return { article };
-      const edges = [...earlier.edges, ...article.commentsConnection.edges];
-      return { article: { ...article, commentsConnection: { edges, pageInfo: earlier.pageInfo } } };
-    });
+    const { data } = await graphql<Read>(READ, { id, before });
+    change(id, (read) => withEarlier(read, before, data));
     fault(undefined);
   } catch (error) {
     fault(error);
