@@ -15,6 +15,7 @@ export type PolicyPart = { readonly condition: RowCondition | null; readonly ter
 
 /** Watches whose filters and policies differ in their terms only. */
 type Group<W> = {
+  readonly key: string;
   readonly lookup: Lookup<W>;
   /** For filters that only Postgres can decide. */
   readonly check: SharedCheck | null;
@@ -55,8 +56,17 @@ export class Matcher<W extends Watch> {
   }
 
   delete(watch: W): void {
-    this.#places.get(watch)?.group.lookup.delete(watch);
+    const group = this.#places.get(watch)?.group;
+    if (!group) return;
     this.#places.delete(watch);
+    group.lookup.delete(watch);
+    // Clients choose the shapes of filters, and there is no end of them.
+    if (group.lookup.size === 0) this.#groups.delete(group.key);
+  }
+
+  /** The shapes of filters for which each row is looked up. */
+  get shapes(): number {
+    return this.#groups.size;
   }
 
   match(rows: readonly Row[]): Match<W> {
@@ -96,6 +106,7 @@ export class Matcher<W extends Watch> {
     if (known) return known;
     const own = filter && shifted(filter.condition, part.terms.length);
     const group = {
+      key,
       lookup: new Lookup<W>(allOf([own, part.condition].filter((each) => each !== null))),
       check: filter && new SharedCheck(sharedFilter(filter), this.#table, this.#role, this.#checker),
       columns: filter ? columnsIn(filter.condition) : NO_COLUMNS,

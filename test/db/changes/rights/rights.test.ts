@@ -4,6 +4,7 @@ import type { Caller } from "../../../../db/caller.ts";
 import type { Change, ChangedTable, Image } from "../../../../db/changes/change.ts";
 import { filterOf, negated } from "../../../../db/filters/condition.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
+import { Matcher } from "../../../../db/rights/matcher.ts";
 import type { Rights } from "../../../../db/rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../../../../db/rights/subscriber-watches.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
@@ -292,6 +293,37 @@ describe("a filter", () => {
     expect(await watching.see(updated("notes", ["1", "1", "a", "x"], ["1", "1", "b", "x"]))).toEqual([
       ["0 DELETE filter"],
     ]);
+  });
+
+  test("leaves nothing behind when its last watch has left, whatever its shape was", async () => {
+    const { rights, catalog } = opened;
+    const notes = catalog.current.schemas.get("public")!.tables.get("notes")!;
+    const matcher = new Matcher<Watch>(notes, user, rights.checker);
+    const add = async (request: FilterRequest) => {
+      const filter = await rights.prepareFilter(request, notes, user);
+      const watch: Watch = { table: notes, caller: ada(), filter };
+      matcher.add(watch, { condition: null, terms: [] });
+      return watch;
+    };
+    const [stays, like, same] = [
+      await add(filterOf("id", "gt", "0")),
+      await add(filterOf("title", "like", "a%")),
+      await add(filterOf("title", "like", "b%")),
+    ];
+    const seen = () => matcher.match([{ table: tableOf("notes"), image: ["1", "1", "a", "x"] }]);
+    const askedAbout = () => [...seen().doubtful.values()].flatMap((watches) => [...watches.keys()]);
+    expect(matcher.shapes).toBe(2);
+    matcher.delete(like);
+    expect(matcher.shapes).toBe(2);
+    expect(askedAbout()).toEqual([same]);
+    matcher.delete(same);
+    expect(matcher.shapes).toBe(1);
+    expect(askedAbout()).toEqual([]);
+    const again = await add(filterOf("title", "like", "a%"));
+    expect(askedAbout()).toEqual([again]);
+    expect(seen().certain).toEqual([new Set([stays])]);
+    for (const watch of [stays, again]) matcher.delete(watch);
+    expect(matcher.shapes).toBe(0);
   });
 
   test("is not fulfilled by a column that the stream lacks", async () => {
