@@ -150,6 +150,28 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     if (folder !== "plain") expect(await page.evaluate("lost")).toEqual([]);
   });
 
+  test("keeps a comment of another user that arrives before the response to the read of an article that is opened again", async () => {
+    const [title, another] = [`Opened once more with ${folder}`, `Left to with ${folder}`];
+    const comment = await publishArticle(used.service.database, title);
+    await publishArticle(used.service.database, another);
+    await comment("first");
+    const page = await open(folder);
+    await button(page, title).click();
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await button(page, another).click();
+    await opened(page, another);
+    const read = await hold(page, "query Read");
+    await button(page, title).click();
+    await read.answered;
+    await comment("during");
+    // A page that already follows the article has the event before the response.
+    await page.evaluate("new Promise((resolve) => setTimeout(resolve, 500))");
+    await read.release();
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "during"]);
+    await comment("later");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "during", "later"]);
+  });
+
   test("shows comments without a hole when earlier ones arrive after the article has been read again", async () => {
     const [title, another] = [`Read again with ${folder}`, `Another with ${folder}`];
     const comment = await publishArticle(used.service.database, title);

@@ -55,10 +55,12 @@ const CLIENTS = {
   "urql.ts": `${COMMON}
     import { gql } from "urql";
     import { READ } from "./comments";
-    import { client, comment, follow, READ_DOCUMENT, read } from "./urql";
-    async function open(id: string): Promise<void> {
-      await read(id);
-      const watch = () => client.query(gql(READ), { id }).subscribe(({ data, error }) => (error ? fail(error) : show(data)));
+    import { client, comment, follow, READ_DOCUMENT } from "./urql";
+    function open(id: string): void {
+      const watch = () =>
+        client
+          .query(gql(READ), { id }, { requestPolicy: "cache-only" })
+          .subscribe(({ data, error }) => (error ? fail(error) : show(data)));
       let watched = watch();
       session.onUser(() => {
         watched.unsubscribe();

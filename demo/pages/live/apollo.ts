@@ -101,7 +101,7 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
     return () => events.unsubscribe();
   }
   // The only one that reads: a response that arrives later would hide what the subscription has added.
-  return keepFollowing({ read, listen, onError }, false);
+  return keepFollowing({ read, listen, onError });
 }
 
 /** Puts the comments before this cursor in front. */

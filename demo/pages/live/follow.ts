@@ -69,7 +69,7 @@ export function follow<Read, Event>(followed: Followed<Read, Event>): () => void
     user = {};
     onRead(null);
   });
-  const stop = keepFollowing({ read, listen, onError }, false);
+  const stop = keepFollowing({ read, listen, onError });
   return () => {
     user = {};
     forget();

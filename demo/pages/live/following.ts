@@ -33,8 +33,8 @@ export function readLists(): void {
 // What was written while the socket was closed.
 socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && readLists());
 
-/** Reads, unless the caller has read already, and follows the changes until the returned function is called; begins again with another user. */
-export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean): () => void {
+/** Reads, and follows the changes until the returned function is called; begins again with another user. */
+export function keepFollowing({ read, listen, onError }: Steps): () => void {
   let stop = (): void => {};
   let round = 0;
 
@@ -68,7 +68,7 @@ export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean)
   }
 
   const forget = onUser(() => begin(false));
-  begin(isRead);
+  begin(false);
   return () => {
     round++;
     forget();

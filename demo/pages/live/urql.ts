@@ -120,7 +120,7 @@ onUser(() => {
   client = newClient();
 });
 
-/** Follows the comments on an article that has been read. Returns a function that ends this. */
+/** Reads an article, and follows its comments. Returns a function that ends this. */
 export function follow(id: string, onError: (error: unknown) => void): () => void {
   async function read(): Promise<unknown> {
     const { data, error } = await client.query(READ_DOCUMENT, { id }, { requestPolicy: "network-only" });
@@ -131,10 +131,10 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
     client
       .subscription(gql(ADDED), { id })
       .subscribe(({ error }) => error && onEnd(error, error.graphQLErrors[0]?.extensions.code)).unsubscribe;
-  return keepFollowing({ read, listen, onError }, positions.get(id) !== undefined);
+  // The only one that reads: a response that arrives later would hide what the subscription has added.
+  return keepFollowing({ read, listen, onError });
 }
 
-export const read = (id: string) => client.query(READ_DOCUMENT, { id }).toPromise();
 /** Puts the comments before this cursor in front. */
 export const readEarlier = (id: string, before: string) => client.query(READ_DOCUMENT, { id, before }).toPromise();
 

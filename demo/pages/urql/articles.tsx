@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery } from "urql";
 import { articleOf, CREATE, type Created, type NewArticle, PUBLISH } from "../live/articles.ts";
-import { readAgain, readLists } from "../live/following.ts";
+import { readLists } from "../live/following.ts";
 import { comment, follow, READ_DOCUMENT, readEarlier } from "../live/urql.ts";
 import { useArticles, useLast } from "../live/urql-list.ts";
 import { useUser } from "../shared/account.tsx";
@@ -38,12 +38,11 @@ function List({ drafts, open }: { drafts: string | null; open(id: string): void 
 }
 
 function Opened({ id }: { id: string }) {
-  const [state, read] = useQuery({ query: READ_DOCUMENT, variables: { id }, requestPolicy: "cache-and-network" });
-  const { data, error } = useLast(state);
+  const [state] = useQuery({ query: READ_DOCUMENT, variables: { id }, requestPolicy: "cache-only" });
+  const { data } = useLast(state);
   const [, publish] = useMutation(PUBLISH_DOCUMENT);
   const [fault, setFault] = useState<unknown>();
   useEffect(() => follow(id, setFault), [id]);
-  useEffect(() => readAgain(error, read), [error, read]);
 
   const article = data?.article;
   const connection = article?.commentsConnection;
@@ -52,7 +51,7 @@ function Opened({ id }: { id: string }) {
     <ArticleView
       article={article}
       comments={connection?.edges.map(({ node }) => node) ?? []}
-      fault={fault ?? error}
+      fault={fault}
       earlier={
         hasPreviousPage && startCursor
           ? () => dataOf(readEarlier(id, startCursor)).then(() => setFault(undefined), setFault)
