@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Recipient } from "../../db/admission/byte-budget.ts";
 import { isTransient } from "../../db/errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
@@ -13,17 +14,22 @@ type Waiting = {
 
 /** Subscribers whose rows are read in one transaction. */
 const MAX_SUBSCRIBERS = 100;
+/** Milliseconds that subscribers wait for the queries of others. */
+const PATIENCE = 250;
 const RETRY_MILLISECONDS = 100;
 const MAX_RETRY_MILLISECONDS = 5000;
 
 /**
  * Reads the rows of events for many subscribers of one role in one round trip. Each gets its rows with its own claims; those with
- * equal claims and queries share a result. If a query fails, each subscriber is served alone, so that the others get theirs. While
- * the database is not available, they wait: a subscriber that got an error instead would miss the event.
+ * equal claims and queries share a result. If a query fails or takes too long, each subscriber is served alone, so that the others get
+ * theirs. Those that were slow are served alone from then on, until they are quick. While the database is not available, subscribers
+ * wait: one that got an error instead would miss the event.
  */
 export class EventTransactions implements Pick<Transactions, "run"> {
   readonly #transactions: Pick<Transactions, "run">;
   #waiting: Waiting[] = [];
+  /** The subscriptions whose last queries were slow. */
+  readonly #slow = new WeakSet<Identity>();
 
   constructor(transactions: Pick<Transactions, "run">) {
     this.#transactions = transactions;
@@ -40,19 +46,27 @@ export class EventTransactions implements Pick<Transactions, "run"> {
   #flush(): void {
     const waiting = this.#waiting.filter(isWanted);
     this.#waiting = [];
-    const groups = [...Map.groupBy(waiting, keyOf).values()];
-    for (let from = 0; from < groups.length; from += MAX_SUBSCRIBERS)
-      void this.#runTogether(groups.slice(from, from + MAX_SUBSCRIBERS));
+    const quick: Waiting[][] = [];
+    for (const group of Map.groupBy(waiting, keyOf).values()) {
+      if (group.some(({ identity }) => this.#slow.has(identity))) void this.#runAlone(group);
+      else quick.push(group);
+    }
+    for (let from = 0; from < quick.length; from += MAX_SUBSCRIBERS)
+      void this.#runTogether(quick.slice(from, from + MAX_SUBSCRIBERS));
   }
 
   /** The members of a group have the same statements and share their results. `pause` is in milliseconds. */
-  async #runTogether(groups: readonly (readonly Waiting[])[], pause = RETRY_MILLISECONDS): Promise<void> {
+  async #runTogether(groups: readonly Waiting[][], pause = RETRY_MILLISECONDS): Promise<void> {
     const firsts = groups.map(([first]) => first!);
     const [{ identity, options }] = firsts as [Waiting];
     const statements = firsts.flatMap((each, i) => [...(i === 0 ? [] : [becoming(each)]), ...each.statements]);
+    const patience = new Patience();
     try {
-      const common = { ...options, signal: firsts.length === 1 ? options.signal : undefined };
-      const results = await this.#transactions.run(withoutRecipient(identity), statements, common);
+      const { signal, onConnected } = patience;
+      const results = await this.#transactions.run(withRecipient(identity), statements, {
+        ...options,
+        ...{ signal, onConnected },
+      });
       let at = 0;
       for (const [i, group] of groups.entries()) {
         if (i > 0) at++;
@@ -61,14 +75,78 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         for (const { resolve } of group) resolve(own);
       }
     } catch (error) {
-      if (isTransient(error as Error)) {
-        await sleep(pause, null, { ref: false });
-        const wanted = groups.map((group) => group.filter(isWanted)).filter(({ length }) => length > 0);
-        if (wanted.length > 0) void this.#runTogether(wanted, Math.min(2 * pause, MAX_RETRY_MILLISECONDS));
-      } else if (groups.length === 1) for (const { reject } of groups[0]!) reject(error);
-      else for (const group of groups) void this.#runTogether([group]);
+      if (error !== TOO_SLOW && isTransient(error as Error)) {
+        const wanted = await wantedAfter(pause, groups);
+        if (wanted.length > 0) void this.#runTogether(wanted, longer(pause));
+      } else for (const group of groups) void this.#runAlone(group);
+    } finally {
+      patience.end();
     }
   }
+
+  /** Counts for the client of the first member, so that many slow subscriptions of one client do not delay those of others. */
+  async #runAlone(group: readonly Waiting[], pause = RETRY_MILLISECONDS): Promise<void> {
+    const [{ identity, statements, options }] = group as readonly [Waiting];
+    const recipient = recipientLike(identity);
+    let connectedAt = performance.now();
+    const onConnected = () => {
+      connectedAt = performance.now();
+    };
+    try {
+      const own = await this.#transactions.run(withRecipient(identity, recipient), statements, {
+        ...options,
+        onConnected,
+      });
+      this.#note(group, performance.now() - connectedAt > PATIENCE);
+      for (const { resolve } of group) resolve(own);
+    } catch (error) {
+      if (isTransient(error as Error)) {
+        const [wanted] = await wantedAfter(pause, [group]);
+        if (wanted) void this.#runAlone(wanted, longer(pause));
+        return;
+      }
+      this.#note(group, true);
+      for (const { reject } of group) reject(error);
+    } finally {
+      recipient?.close();
+    }
+  }
+
+  #note(group: readonly Waiting[], isSlow: boolean): void {
+    for (const { identity } of group) {
+      if (isSlow) this.#slow.add(identity);
+      else this.#slow.delete(identity);
+    }
+  }
+}
+
+/** The reason of a cancelled transaction. */
+const TOO_SLOW = new Error("subscribers of other clients wait");
+
+/** Cancels a transaction that takes too long, without the time in which it waits for a connection. */
+class Patience {
+  readonly #controller = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly onConnected = (): void => {
+    this.#timer ??= setTimeout(() => this.#controller.abort(TOO_SLOW), PATIENCE);
+  };
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+const longer = (pause: number) => Math.min(2 * pause, MAX_RETRY_MILLISECONDS);
+
+/** The members of the groups whose subscriptions have not ended meanwhile. */
+async function wantedAfter(pause: number, groups: readonly (readonly Waiting[])[]): Promise<Waiting[][]> {
+  await sleep(pause, null, { ref: false });
+  return groups.map((group) => group.filter(isWanted)).filter(({ length }) => length > 0);
 }
 
 /** Rejects if the subscription has ended. */
@@ -94,7 +172,11 @@ const becoming = ({ identity }: Waiting): Statement => ({
   values: settingsOf(identity),
 });
 
-const withoutRecipient = (identity: Identity): Identity => ({
+/** The recipient of the start of a subscription is closed. */
+const recipientLike = ({ request: { recipient } }: Identity): Recipient | undefined =>
+  recipient && new Recipient(recipient.client, recipient.network);
+
+const withRecipient = (identity: Identity, recipient?: Recipient): Identity => ({
   ...identity,
-  request: { ...identity.request, recipient: undefined },
+  request: { ...identity.request, recipient },
 });
