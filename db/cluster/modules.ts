@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { ModuleName, UserIdType } from "../../config/modules.ts";
 import type { Module } from "../modules/modules.ts";
+import { withoutDefaultPrivileges } from "./default-privileges.ts";
 import { modulesFor, refuseForeign } from "./foreign-auth.ts";
 import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
 import { statementsOf } from "./statements.ts";
@@ -50,7 +51,9 @@ export async function updateModules(
     .filter(({ steps }) => steps.length > 0);
   const steps = due.flatMap((module) => module.steps);
   if (steps.length > 0)
-    await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps, userId));
+    await inTransaction(client, () =>
+      withoutDefaultPrivileges(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps, userId)),
+    );
   return { isNew: ledger === null, newerVersion, changed: due.map(({ name }) => name) };
 }
 
