@@ -83,7 +83,7 @@ async function holdNext(page: Page, text: string) {
 }
 
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
-  test("shows no fault when a user signs in and out beside an open article, and follows it each time", async () => {
+  test("shows no fault when a user signs in and out beside an open article, while lists are read, and follows it each time", async () => {
     const title = `Beside a sign-in with ${folder}`;
     const comment = await publishArticle(used.service.database, title);
     await comment("first");
@@ -100,11 +100,14 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
       new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
       Object.assign(globalThis, { alerts });
     });
+    const list = await hold(page, "query Articles");
     await signIn(page);
+    await list.answered;
     await comment("signed in");
     await expect.poll(() => comments(page), POLL).toEqual(["first", "signed in"]);
     await button(page, "Sign out").click();
     await button(page, "Sign in").waitFor();
+    await list.release();
     await comment("signed out");
     await expect.poll(() => comments(page), POLL).toEqual(["first", "signed in", "signed out"]);
     expect(await page.evaluate("alerts")).toEqual([]);

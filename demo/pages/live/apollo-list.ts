@@ -16,9 +16,10 @@ export function useArticles(drafts: string | null) {
     // A read after a mutation must not join one that began before it.
     context: { queryDeduplication: false },
   });
-  // A message stays until another read has ended.
-  const last = useRef(error);
-  last.current = error ?? (loading ? last.current : undefined);
+  // A message stays until another read has ended. That of a read which `resetStore` has ended is none: another one follows.
+  const last = useRef<typeof error>(undefined);
+  const shown = error?.name === "Invariant Violation" ? undefined : error;
+  last.current = shown ?? (loading ? last.current : undefined);
   const fault = last.current;
   // Unlike `refetch`, `reobserve` ends a read that is on its way: its response may be older, and arrive later.
   useEffect(() => readAgain(fault, () => observable.reobserve()), [fault, observable]);

@@ -71,13 +71,19 @@ const own = new Map<Comment, string>();
 /** The last of these reads. */
 let reading: Promise<unknown> = Promise.resolve();
 
-/** It ends the reads that begin before it has. */
-let reset: Promise<unknown> = Promise.resolve();
-// Active queries are read again.
+/** Until then, a read would be ended by `resetStore`. */
+let isReset: Promise<unknown> = Promise.resolve();
 onUser(() => {
   positions.clear();
   own.clear();
-  reset = client.resetStore().catch(() => {});
+  isReset = new Promise<void>((resolve) => {
+    const forget = client.onResetStore(async () => {
+      forget();
+      resolve();
+    });
+  });
+  // Reads the lists again.
+  client.resetStore().catch(() => {});
 });
 
 const change = (id: string, changed: (read: Read) => Read): unknown =>
@@ -86,7 +92,7 @@ const change = (id: string, changed: (read: Read) => Read): unknown =>
 /** Reads an article, and follows its comments. Returns a function that ends this. */
 export function follow(id: string, onError: (error: unknown) => void): () => void {
   async function read(): Promise<unknown> {
-    await reset;
+    await isReset;
     const response = client.query({ query: READ_DOCUMENT, variables: { id }, fetchPolicy: "network-only" });
     reading = response.catch(() => {});
     const { data } = await response;

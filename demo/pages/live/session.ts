@@ -21,7 +21,7 @@ const tell = (): void => {
   for (const listener of listeners) listener();
 };
 // Another tab has signed in or out.
-addEventListener("storage", ({ key }) => key === KEY && tell());
+addEventListener("storage", ({ key }) => (key === KEY || key === null) && tell());
 
 /** Calls back when the session has changed, in this tab or another one. Returns a function that ends this. */
 export function onSession(listener: () => void): () => void {
