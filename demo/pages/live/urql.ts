@@ -117,15 +117,26 @@ const newClient = (): Client =>
 export let client = newClient();
 onUser(() => {
   positions.clear();
+  reads.clear();
   client = newClient();
 });
 
+/** The reads that are on their way, by article: of two responses, the older one could arrive later. */
+const reads = new Map<string, Promise<unknown>>();
+
+/** Returns the position of the read; null if there is no such article. */
+async function readArticle(id: string): Promise<unknown> {
+  const { data, error } = await client.query(READ_DOCUMENT, { id }, { requestPolicy: "network-only" });
+  if (error) throw error;
+  return data?.article ? positions.get(id) : null;
+}
+
 /** Reads an article, and follows its comments. Returns a function that ends this. */
 export function follow(id: string, onError: (error: unknown) => void): () => void {
-  async function read(): Promise<unknown> {
-    const { data, error } = await client.query(READ_DOCUMENT, { id }, { requestPolicy: "network-only" });
-    if (error) throw error;
-    return data?.article ? positions.get(id) : null;
+  function read(): Promise<unknown> {
+    const started = reads.get(id) ?? readArticle(id);
+    reads.set(id, started);
+    return started.finally(() => reads.get(id) === started && reads.delete(id));
   }
   const listen = (onEnd: (error: unknown, code: unknown) => void): (() => void) =>
     client
