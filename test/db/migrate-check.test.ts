@@ -45,7 +45,7 @@ test.runIf(hasRedis)("with MIGRATE=check, an instance shares changes and limits 
   onTestFinished(() => redis.kill());
   const database = await databaseOf();
   await database.owner.query("create table notes (title text primary key); grant select on notes to authenticated");
-  const settings = { REDIS_URL: redis.url, RATE_LIMIT: "1000", TRUST_PROXY: "loopback", API_KEY_REQUIRED: "off" };
+  const settings = { REDIS_URL: redis.url, RATE_LIMIT: "100", TRUST_PROXY: "loopback", API_KEY_REQUIRED: "off" };
   const first = await startTestService(settings, database);
   onTestFinished(first.stop);
   const before = await written(database);
@@ -64,10 +64,12 @@ test.runIf(hasRedis)("with MIGRATE=check, an instance shares changes and limits 
   const address = "203.0.113.1";
   const ask = ({ url }: { url: string }, path: string) =>
     fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
-  expect((await ask(first, "/nothing")).status).toBe(404);
+  // In a second, the bucket gets fewer than two back.
+  const sent = await Promise.all(Array.from({ length: 50 }, () => ask(first, "/nothing")));
+  expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([404]));
   await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
-  const remaining = async () => (await ask(checked, "/live")).headers.get("x-ratelimit-remaining");
-  await expect.poll(remaining, POLL).toBe("999");
+  const remaining = async () => Number((await ask(checked, "/live")).headers.get("x-ratelimit-remaining"));
+  await expect.poll(remaining, POLL).toBeLessThan(100);
 });
 
 test("MIGRATE=check names modules, migrations and logins that are missing, with exit code 1", async () => {

@@ -17,7 +17,7 @@ describe.runIf(hasRedis)("two instances with MIGRATE=off and the same REDIS_URL"
   let second: TestService;
   beforeAll(async () => {
     redis = await startRedis();
-    const settings = { REDIS_URL: redis.url, RATE_LIMIT: "1000", TRUST_PROXY: "loopback" };
+    const settings = { REDIS_URL: redis.url, RATE_LIMIT: "100", TRUST_PROXY: "loopback" };
     first = await startTrackit(settings, undefined, PUBLICATION);
     const login = { DATABASE_URL: first.loginUrl, DB_ANON_ROLE: first.role("anon"), JWT_SECRET: first.secret };
     const environment = { ...settings, ...login, MIGRATE: "off", API_KEY_REQUIRED: "off" };
@@ -44,10 +44,12 @@ describe.runIf(hasRedis)("two instances with MIGRATE=off and the same REDIS_URL"
     const address = "203.0.113.1";
     const ask = ({ url }: { url: string }, path: string) =>
       fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
-    expect((await ask(first, "/nothing")).status).toBe(404);
+    // In a second, the bucket gets fewer than two back.
+    const sent = await Promise.all(Array.from({ length: 50 }, () => ask(first, "/nothing")));
+    expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([404]));
     await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
-    const remaining = async () => (await ask(second, "/live")).headers.get("x-ratelimit-remaining");
-    await expect.poll(remaining, POLL).toBe("999");
+    const remaining = async () => Number((await ask(second, "/live")).headers.get("x-ratelimit-remaining"));
+    await expect.poll(remaining, POLL).toBeLessThan(100);
   });
 
   test("share the broadcasts of channels", async () => {
