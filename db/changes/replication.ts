@@ -62,7 +62,6 @@ export class ReplicationConnection {
       options: [...FORMAT, ...settings].map((setting) => `-c ${setting}`).join(" "),
     };
     this.#client = new PrimaryClient({ ...this.#config, replication: "database" } as pg.ClientConfig);
-    this.#client.on("error", () => {});
     this.ended = new Promise((resolve) => this.#client.once("end", () => resolve()));
   }
 

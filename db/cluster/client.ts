@@ -10,8 +10,6 @@ export async function withClient<T>(connectionString: string, callback: (client:
   };
   await findPrimary(connectionString).catch(failed);
   const client = new PrimaryClient({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
-  // The server may end the connection while no query runs. The next query then fails.
-  client.on("error", () => {});
   await client.connect().catch(failed);
   try {
     return await callback(client);

@@ -68,7 +68,6 @@ export async function refuseWithoutConnections(
   try {
     for (let i = 0; i < count; i++) {
       const client = new PrimaryClient({ connectionString: data });
-      client.on("error", () => {});
       await client.connect();
       opened.push(client);
     }

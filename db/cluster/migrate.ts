@@ -77,8 +77,6 @@ export async function alone<T>(
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   const client = new PrimaryClient({ connectionString: databaseUrl, application_name: "content-service migrations" });
-  // If the connection is lost while it is idle, the next statement fails.
-  client.on("error", () => {});
   await client.connect();
   try {
     await waitForTurn(client, log);

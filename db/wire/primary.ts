@@ -96,6 +96,8 @@ export class PrimaryClient extends pg.Client {
     super(connectionString === undefined ? config : { ...config, connectionString: atPrimary(connectionString) });
     this.#url = connectionString ?? "";
     this.#hosts = groupOf(this.#url);
+    // The server may end the connection while no query runs. The next query then fails.
+    this.on("error", () => {});
   }
 
   override connect(): Promise<this>;

@@ -1,14 +1,24 @@
+import type pg from "pg";
 import { expect, inject, test } from "vitest";
+import { withOwner } from "../../cli/command.ts";
 import { withClient } from "../../db/cluster/client.ts";
 
-test("a connection that the server ends between two queries fails the next one, and does not end the process", async () => {
-  const url = inject("clusterUrl");
-  const failing = withClient(url, async (client) => {
-    const { rows } = await client.query("select pg_backend_pid() as pid");
-    const ended = new Promise((resolve) => client.once("end", resolve));
-    await withClient(url, (other) => other.query("select pg_terminate_backend($1)", [rows[0].pid]));
-    await ended;
-    await client.query("select");
-  });
-  await expect(failing).rejects.toThrow("not queryable");
-});
+type With = (url: string, work: (client: pg.Client) => Promise<unknown>) => Promise<unknown>;
+
+test.each<[string, With]>([
+  ["of the service", withClient],
+  ["of a command", (url, work) => withOwner({ databaseUrl: url, dataDir: "" }, work)],
+])(
+  "a connection %s that the server ends between two queries fails the next one, and does not end the process",
+  async (_, withConnection) => {
+    const url = inject("clusterUrl");
+    const failing = withConnection(url, async (client) => {
+      const { rows } = await client.query("select pg_backend_pid() as pid");
+      const ended = new Promise((resolve) => client.once("end", resolve));
+      await withClient(url, (other) => other.query("select pg_terminate_backend($1)", [rows[0].pid]));
+      await ended;
+      await client.query("select");
+    });
+    await expect(failing).rejects.toThrow("not queryable");
+  },
+);
