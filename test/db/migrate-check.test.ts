@@ -6,7 +6,7 @@ import { migrationCommand } from "../../cli/migration.ts";
 import { nodeRun, POLL } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";
-import { hasRedis, startRedis } from "../support/redis.ts";
+import { expectSharedLimit, hasRedis, startRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 
 async function databaseOf(template?: string): Promise<TestDatabase> {
@@ -61,15 +61,7 @@ test.runIf(hasRedis)("with MIGRATE=check, an instance shares changes and limits 
   const slots = "select slot_name from pg_replication_slots where database = current_database()";
   expect((await database.owner.query(slots)).rows).toEqual([{ slot_name: expect.stringMatching(/^content_\d+_s_/) }]);
 
-  const address = "203.0.113.1";
-  const ask = ({ url }: { url: string }, path: string) =>
-    fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
-  // In a second, the bucket gets fewer than two back.
-  const sent = await Promise.all(Array.from({ length: 50 }, () => ask(first, "/nothing")));
-  expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([404]));
-  await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
-  const remaining = async () => Number((await ask(checked, "/live")).headers.get("x-ratelimit-remaining"));
-  await expect.poll(remaining, POLL).toBeLessThan(100);
+  await expectSharedLimit(redis, first, checked);
 });
 
 test("MIGRATE=check names modules, migrations and logins that are missing, with exit code 1", async () => {

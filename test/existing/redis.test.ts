@@ -3,7 +3,7 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { POLL } from "../support/command.ts";
 import { followStream } from "../support/event-stream.ts";
-import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
+import { expectSharedLimit, hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 
@@ -41,15 +41,7 @@ describe.runIf(hasRedis)("two instances with MIGRATE=off and the same REDIS_URL"
   });
 
   test("count RATE_LIMIT together", async () => {
-    const address = "203.0.113.1";
-    const ask = ({ url }: { url: string }, path: string) =>
-      fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
-    // In a second, the bucket gets fewer than two back.
-    const sent = await Promise.all(Array.from({ length: 50 }, () => ask(first, "/nothing")));
-    expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([404]));
-    await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
-    const remaining = async () => Number((await ask(second, "/live")).headers.get("x-ratelimit-remaining"));
-    await expect.poll(remaining, POLL).toBeLessThan(100);
+    await expectSharedLimit(redis, first, second);
   });
 
   test("share the broadcasts of channels", async () => {

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
 import { createClient } from "@redis/client";
+import { expect } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { RIGHTS_IN_REDIS } from "../../http/process/redis.ts";
+import { POLL } from "./graphql-client.ts";
 import { Program } from "./program.ts";
 import { accepts } from "./until.ts";
 
@@ -74,4 +76,18 @@ export async function sendTo(port: number, ...command: string[]): Promise<unknow
   client.on("error", () => {});
   await client.connect();
   return client.sendCommand(command).finally(() => client.isOpen && client.destroy());
+}
+
+type Instance = { readonly url: string };
+
+/** Two instances with REDIS_URL, RATE_LIMIT=100 and TRUST_PROXY=loopback count the requests of a client together. */
+export async function expectSharedLimit(redis: TestRedis, first: Instance, second: Instance): Promise<void> {
+  const address = "203.0.113.1";
+  const ask = ({ url }: Instance, path: string) => fetch(`${url}${path}`, { headers: { "x-forwarded-for": address } });
+  // In a second, the bucket gets fewer than two back.
+  const sent = await Promise.all(Array.from({ length: 50 }, () => ask(first, "/nothing")));
+  expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([404]));
+  await expect.poll(() => redis.freezeAll(`*:rate:${address}`), POLL).toBe(1);
+  const remaining = async () => Number((await ask(second, "/live")).headers.get("x-ratelimit-remaining"));
+  await expect.poll(remaining, POLL).toBeLessThan(100);
 }
