@@ -71,6 +71,9 @@ describe.skipIf(!installed)("the start page", () => {
     await page.getByRole("button", { name: "Copied" }).waitFor();
     const code = await page.locator(".listing code").first().innerText();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(code.trimEnd());
+    // The button covers the code below it.
+    const ground = await page.evaluate("getComputedStyle(document.querySelector('.copy')).backgroundColor");
+    expect(ground).toBe("rgb(255, 255, 255)");
     await page.close();
   });
 
