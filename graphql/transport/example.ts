@@ -138,10 +138,11 @@ const typeOf = (type: GraphQLNamedType | null, name: string): GraphQLNamedType |
 const isRequired = ({ type, defaultValue }: Field["args"][number] | GraphQLInputField) =>
   String(type).endsWith("!") && defaultValue === undefined;
 
-/** The names of the scalar fields, as `["id", "title"]`. */
+/** The names of the scalar fields, columns before functions with arguments: `["id", "title", "summary"]` */
 const leavesOf = (type: GraphQLObjectType): string[] =>
   fieldsOf(type)
     .filter(({ type: result, args }) => isLeaf(getNamedType(result)) && !args.some(isRequired))
+    .toSorted((a, b) => a.args.length - b.args.length)
     .map(({ name }) => name);
 
 const isLeaf = (type: GraphQLNamedType) => isScalarType(type) || isEnumType(type);
