@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
-import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
+import { isLoopbackUrl, isOnLoopback, LOOPBACK } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
@@ -114,7 +114,7 @@ export function readConfig(
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded, needsKeys);
-  const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
+  const providers = new ProviderReader(parsed, environment);
   providers.readFile();
   return withLimits({
     ...parsed,
@@ -232,6 +232,7 @@ const isUnknown = (name: string) => (FAMILIES.test(name) || name in LIMITS) && !
 function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
   const migrate = parsed.migrate !== "off";
   const { jwtSecret } = parsed;
+  const allowsLoopback = parsed.authProvidersNetworks.includes(LOOPBACK);
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
@@ -276,13 +277,13 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
     [
-      parsed.authProvidersLoopback && !isOnLoopback(parsed),
-      "AUTH_PROVIDERS_LOOPBACK=on is for tests: it requires BASE_URL, or HOST, on a loopback address",
+      allowsLoopback && !isOnLoopback(parsed),
+      "AUTH_PROVIDERS_NETWORKS=loopback is for tests: it requires BASE_URL, or HOST, on a loopback address",
     ],
     [
-      !parsed.authProvidersLoopback &&
+      !allowsLoopback &&
         jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
-      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
     ],
   ];
   refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));

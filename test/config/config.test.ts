@@ -86,7 +86,6 @@ test("without settings the service uses an embedded database with demo data and 
     authProviders: "",
     authReturnOrigins: [],
     providers: expect.anything(),
-    authProvidersLoopback: false,
     authProvidersNetworks: [],
     dbSchemas: ["public"],
     dbAnonRole: "anon",
@@ -305,7 +304,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 101 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(101));
+test("there are at most 100 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(100));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
