@@ -166,7 +166,7 @@ export class Delivery<W extends Watch> {
         group.delivered = delivered;
         const isAsked = await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
         size = batchSize(isAsked ? group.watches.size : 1);
-        group.finishBatch();
+        for (const watch of group.finishBatch()) this.#setApart(watch, group);
         if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watches);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
@@ -274,6 +274,7 @@ export class Delivery<W extends Watch> {
       for (const { visible, failures } of presented)
         for (const { watch } of [...visible, ...failures]) fail(watch, error);
     }
+    await group.pace(presented, this.#handler);
   }
 
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */

@@ -16,6 +16,11 @@ export type DeliveryHandler<W extends Watch> = {
    */
   deliver(results: readonly ChangeVisibility<W>[], trySend: TrySend<W>): Promise<void> | void;
   /**
+   * Resolves when the watch can take further changes; null if it can. The others do not wait for it: until it has caught up, it has a
+   * reader for itself. Absent if every watch always can.
+   */
+  untilReady?(watch: W): Promise<void> | null;
+  /**
    * The watch has ended: `feedGap` if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
    * change up to `position`.
    */
@@ -44,6 +49,7 @@ export class WatchGroup<W extends Watch> {
   delivered: Start | null = null;
   /** Whether the changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
   isAsking = false;
+  readonly #behind = new Set<W>();
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
 
@@ -64,9 +70,23 @@ export class WatchGroup<W extends Watch> {
     if (this.watches.size === 0) this.reader.close();
   }
 
-  finishBatch(): void {
+  /** After these have been delivered: waits for the watches of a subscriber that is apart. Others do not wait for each other. */
+  async pace(delivered: readonly ChangeVisibility<W>[], { untilReady }: DeliveryHandler<W>): Promise<void> {
+    if (!untilReady) return;
+    for (const watch of new Set(delivered.flatMap(({ visible }) => visible.map((seen) => seen.watch)))) {
+      const ready = untilReady(watch);
+      if (ready && this.apart) await ready;
+      else if (ready) this.#behind.add(watch);
+    }
+  }
+
+  /** Returns the watches that cannot take the next batch yet. */
+  finishBatch(): readonly W[] {
     this.delivered = null;
     this.isAsking = false;
+    const behind = [...this.#behind];
+    this.#behind.clear();
+    return behind;
   }
 
   /** Every change up to here that the watch sees has been delivered to it. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { GraphQLError } from "postgraphile/graphql";
 import { camelCase } from "../../config/setting-types.ts";
 import type { Holding } from "../../db/admission/byte-budget.ts";
@@ -49,10 +48,8 @@ export type SubscriberOptions = {
 
 type Received = { readonly event: ChangeEvent; readonly position: Start };
 
-/** Milliseconds that the events of one subscriber can delay those of the others. */
-const PATIENCE = 1000;
-/** Events that may wait for a subscriber whose rows are read slowly. */
-const MAX_WAITING = 10_000;
+/** Events that may wait for a subscriber whose rows are read slowly, before it gets a reader for itself. */
+const MAX_WAITING = 1000;
 
 /** The changes for all GraphQL subscriptions. */
 export class Subscriptions {
@@ -67,6 +64,7 @@ export class Subscriptions {
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
       deliver: (results, trySend) => this.#deliver(results, trySend),
+      untilReady: (events) => (events.waiting > MAX_WAITING ? events.idle() : null),
       end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
     });
   }
@@ -139,34 +137,22 @@ export class Subscriptions {
     return null;
   }
 
-  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], trySend: TrySend<ChangeEvents>): Promise<void> {
-    const busy = new Set<ChangeEvents>();
+  #deliver(results: readonly ChangeVisibility<ChangeEvents>[], trySend: TrySend<ChangeEvents>): void {
     for (const { change, visible, failures } of results) {
-      for (const seen of visible)
-        trySend(seen.watch, () => {
-          if (this.#push(change, seen)) busy.add(seen.watch);
-        });
+      for (const seen of visible) trySend(seen.watch, () => this.#push(change, seen));
       for (const { watch, error } of failures) trySend(watch, () => watch.end(refused(error.message)));
     }
-    if (busy.size === 0) return;
-    const timer = new AbortController();
-    const tooLong = sleep(PATIENCE, null, { signal: timer.signal, ref: false }).catch(() => {});
-    await Promise.race([Promise.all([...busy].map((events) => events.idle())), tooLong]);
-    timer.abort();
   }
 
-  /** Returns whether the subscriber has got an event. */
-  #push(change: Change, seen: VisibleChange<ChangeEvents>): boolean {
+  #push(change: Change, seen: VisibleChange<ChangeEvents>): void {
     const { watch, event, left } = seen;
     const { operations, isWhole } = watch.wanted;
     if (change.operation === "TRUNCATE") {
       if (operations.includes("DELETE")) watch.end(feedGap());
-      return false;
+      return;
     }
-    if (!operations.includes(event) || (left !== null && !isWhole)) return false;
+    if (!operations.includes(event) || (left !== null && !isWhole)) return;
     watch.push({ event: this.#eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
-    if (watch.waiting > MAX_WAITING) watch.end(feedGap());
-    return !watch.hasEnded;
   }
 
   #eventOf({ table, new: current, old }: Change, { watch, event, seesOld }: VisibleChange<ChangeEvents>): ChangeEvent {

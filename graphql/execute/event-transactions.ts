@@ -22,14 +22,15 @@ const MAX_RETRY_MILLISECONDS = 5000;
 /**
  * Reads the rows of events for many subscribers of one role in one round trip. Each gets its rows with its own claims; those with
  * equal claims and queries share a result. If a query fails or takes too long, each subscriber is served alone, so that the others get
- * theirs. Those that were slow are served alone from then on, until they are quick. While the database is not available, subscribers
+ * theirs. Those that were slow are served alone from then on, until they are quick, and those that are new do not share a transaction
+ * with others before they have been quick. While the database is not available, subscribers
  * wait: one that got an error instead would miss the event.
  */
 export class EventTransactions implements Pick<Transactions, "run"> {
   readonly #transactions: Pick<Transactions, "run">;
   #waiting: Waiting[] = [];
-  /** The subscriptions whose last queries were slow. */
-  readonly #slow = new WeakSet<Identity>();
+  /** Whether queries of a subscription were quick last time, by the text of the first. */
+  readonly #wasQuick = new WeakMap<Identity, Map<string, boolean>>();
 
   constructor(transactions: Pick<Transactions, "run">) {
     this.#transactions = transactions;
@@ -46,13 +47,18 @@ export class EventTransactions implements Pick<Transactions, "run"> {
   #flush(): void {
     const waiting = this.#waiting.filter(isWanted);
     this.#waiting = [];
-    const quick: Waiting[][] = [];
-    for (const group of Map.groupBy(waiting, keyOf).values()) {
-      if (group.some(({ identity }) => this.#slow.has(identity))) void this.#runAlone(group);
-      else quick.push(group);
-    }
-    for (let from = 0; from < quick.length; from += MAX_SUBSCRIBERS)
-      void this.#runTogether(quick.slice(from, from + MAX_SUBSCRIBERS));
+    const groups = Map.groupBy(waiting, keyOf).values();
+    const { slow = [], quick = [], fresh = [] } = Object.groupBy(groups, (group) => this.#speedOf(group));
+    for (const group of slow) void this.#runAlone(group);
+    for (const together of [quick, fresh])
+      for (let from = 0; from < together.length; from += MAX_SUBSCRIBERS)
+        void this.#runTogether(together.slice(from, from + MAX_SUBSCRIBERS));
+  }
+
+  #speedOf(group: readonly Waiting[]): "slow" | "quick" | "fresh" {
+    const known = group.map(({ identity, statements }) => this.#wasQuick.get(identity)?.get(statements[0]!.text));
+    if (known.includes(false)) return "slow";
+    return known.includes(true) ? "quick" : "fresh";
   }
 
   /** The members of a group have the same statements and share their results. `pause` is in milliseconds. */
@@ -72,6 +78,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         if (i > 0) at++;
         const own = results.slice(at, at + group[0]!.statements.length);
         at += own.length;
+        this.#note(group, true);
         for (const { resolve } of group) resolve(own);
       }
     } catch (error) {
@@ -97,7 +104,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         ...options,
         onConnected,
       });
-      this.#note(group, performance.now() - connectedAt > PATIENCE);
+      this.#note(group, performance.now() - connectedAt <= PATIENCE);
       for (const { resolve } of group) resolve(own);
     } catch (error) {
       if (isTransient(error as Error)) {
@@ -105,17 +112,17 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         if (wanted) void this.#runAlone(wanted, longer(pause));
         return;
       }
-      this.#note(group, true);
+      this.#note(group, false);
       for (const { reject } of group) reject(error);
     } finally {
       recipient?.close();
     }
   }
 
-  #note(group: readonly Waiting[], isSlow: boolean): void {
-    for (const { identity } of group) {
-      if (isSlow) this.#slow.add(identity);
-      else this.#slow.delete(identity);
+  #note(group: readonly Waiting[], isQuick: boolean): void {
+    for (const { identity, statements } of group) {
+      const known = this.#wasQuick.get(identity) ?? new Map<string, boolean>();
+      this.#wasQuick.set(identity, known.set(statements[0]!.text, isQuick));
     }
   }
 }
