@@ -28,6 +28,10 @@ export default defineConfig({
       .describe(
         "What deleteArticle returns to anonymous callers. error (the default): the error AUTH_REQUIRED. false-result: false, without an error.",
       ),
+    GRAPHQL_TIME_SCALAR: z
+      .enum(["Time", "DateTime"], { error: "must be Time or DateTime" })
+      .default("Time")
+      .describe("Name of the GraphQL scalar for timestamps: Time (the default) or DateTime."),
   },
   seedAccounts: "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
   resources({ USERS_WRITE }, { embedded, hasAccounts }) {
@@ -37,8 +41,8 @@ export default defineConfig({
     return [{ ...users, editor: { role: "users_editor", isOpen } }, articles, comments];
   },
   dialects: ({ USERS_DIALECT }) => USERS_DIALECT,
-  async graphql({ GRAPHQL_DELETE_ANONYMOUS }) {
+  async graphql({ GRAPHQL_DELETE_ANONYMOUS, GRAPHQL_TIME_SCALAR }) {
     const { pluginsOf } = await import("./plugins/index.ts");
-    return { plugins: pluginsOf(GRAPHQL_DELETE_ANONYMOUS) };
+    return { plugins: pluginsOf({ deleteAnonymous: GRAPHQL_DELETE_ANONYMOUS, timeScalar: GRAPHQL_TIME_SCALAR }) };
   },
 });

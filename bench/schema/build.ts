@@ -25,7 +25,6 @@ async function ours(pool: pg.Pool) {
     catalog: pool,
     schemas: scope.schemas,
     anonymousRole: "anon",
-    timeScalar: "Time",
     maxPageSize: 1000,
     plugins: [],
     nodeIds: false,

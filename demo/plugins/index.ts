@@ -1,9 +1,16 @@
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
+import { DateTimePlugin } from "./DateTimePlugin.ts";
 import { DeleteAnonymousPlugin } from "./DeleteAnonymousPlugin.ts";
 
 const ALWAYS = [ArticleFilterPlugin, ArticleTitlePlugin, ArticleSubscriptionsPlugin];
 
-export const pluginsOf = (deleteAnonymous: "error" | "false-result") =>
-  deleteAnonymous === "error" ? ALWAYS : [...ALWAYS, DeleteAnonymousPlugin];
+/** The variants of the contract. */
+type Variants = { readonly deleteAnonymous: "error" | "false-result"; readonly timeScalar: "Time" | "DateTime" };
+
+export const pluginsOf = ({ deleteAnonymous, timeScalar }: Variants) => [
+  ...ALWAYS,
+  ...(deleteAnonymous === "error" ? [] : [DeleteAnonymousPlugin]),
+  ...(timeScalar === "Time" ? [] : [DateTimePlugin]),
+];

@@ -28,7 +28,6 @@ export type SchemaOptions = {
   /** That of callers who are not signed in. */
   readonly anonymousRole: string;
   readonly schemas: readonly string[];
-  readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
   /** Plugins of the application, which follow those of the service. */
   readonly plugins: readonly GraphileConfig.Plugin[];
@@ -44,13 +43,7 @@ export type SchemaOptions = {
 
 export type SchemaSettings = Pick<
   Config,
-  | "dbAnonRole"
-  | "dbSchemas"
-  | "graphqlMaxPageSize"
-  | "graphqlNode"
-  | "graphqlTimeScalar"
-  | "graphqlUnindexedFilters"
-  | "migrate"
+  "dbAnonRole" | "dbSchemas" | "graphqlMaxPageSize" | "graphqlNode" | "graphqlUnindexedFilters" | "migrate"
 >;
 
 export const schemaSettings = (
@@ -58,7 +51,6 @@ export const schemaSettings = (
 ): Omit<SchemaOptions, "catalog" | "relations" | "readRelations" | "plugins"> => ({
   schemas: settings.dbSchemas,
   anonymousRole: settings.dbAnonRole,
-  timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
   nodeIds: settings.graphqlNode,
   unindexedFilters: unindexedFilters(settings),
@@ -169,7 +161,6 @@ async function build(
     // What PostGraphile passes to `withPgClient` as settings are the queries of the operation.
     pgServices: [{ ...pgService, pgSettingsKey: "queries" as never, adaptor: introspection.adaptor(objects) }],
     schema: {
-      timeScalar: options.timeScalar,
       maxPageSize: options.maxPageSize,
       connectionFilterComputedColumns: options.unindexedFilters === "all",
     },

@@ -8,9 +8,9 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
   version: "1.0.0",
   inflection: {
     replace: {
-      builtin(previous, options, name) {
+      builtin(previous, _options, name) {
         if (name === "Cursor") return "String";
-        if (name === "Datetime") return options.schema?.timeScalar ?? "Time";
+        if (name === "Datetime") return "Time";
         // The contract's scalar Time is a timestamp, so the type time of Postgres needs another name.
         if (name === "Time") return "TimeOfDay";
         return previous!(name);
@@ -67,12 +67,3 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
     },
   },
 };
-
-declare global {
-  namespace GraphileBuild {
-    interface SchemaOptions {
-      /** Name of the scalar for timestamps: Time or DateTime. */
-      timeScalar?: string;
-    }
-  }
-}

@@ -19,6 +19,9 @@ const made = (config: Config<any>, environment: Environment = {}) => {
 
 const demo = (environment: Environment) => made(DEMO.config, environment);
 
+/** The names of the plugins of the demo. */
+const names = async (environment: Environment) => (await demo(environment).plugins()).map((plugin) => plugin.name);
+
 const NOTES = defineResource({
   name: "notes",
   singular: "note",
@@ -43,9 +46,13 @@ describe("the settings of the demo", () => {
   });
 
   test("GRAPHQL_DELETE_ANONYMOUS decides about a plugin", async () => {
-    const names = async (environment: Environment) => (await demo(environment).plugins()).map((plugin) => plugin.name);
     expect(await names({})).not.toContain("DeleteAnonymousPlugin");
     expect(await names({ GRAPHQL_DELETE_ANONYMOUS: "false-result" })).toContain("DeleteAnonymousPlugin");
+  });
+
+  test("GRAPHQL_TIME_SCALAR decides about a plugin", async () => {
+    expect(await names({})).not.toContain("DateTimePlugin");
+    expect(await names({ GRAPHQL_TIME_SCALAR: "DateTime" })).toContain("DateTimePlugin");
   });
 
   test.each([
@@ -56,6 +63,7 @@ describe("the settings of the demo", () => {
       'USERS_DIALECT must be a list of detail, flat, envelope, partial, case (is "detail loud")',
     ],
     ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
+    ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
   ])("%s=%s is refused", (name, value, message) => expect(() => demo({ [name]: value })).toThrow(message));
 
   test("are unknown without the demo", () =>

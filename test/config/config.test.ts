@@ -161,7 +161,6 @@ test("without settings the service uses an embedded database with demo data and 
     changesUrl: "",
     consoleRoles: [],
     changesPublication: "content_changes",
-    graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: "",
     graphqlIntrospection: "on",
     graphqlBadToken: "anonymous",
@@ -304,7 +303,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 100 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(100));
+test("there are at most 99 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(99));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
@@ -347,7 +346,6 @@ test.each([
     "deprecated https://docs.example.com/v2",
     { apiV1Status: { guide: "https://docs.example.com/v2" } },
   ],
-  ["GRAPHQL_TIME_SCALAR", "DateTime", { graphqlTimeScalar: "DateTime" }],
   ["GRAPHQL_INTERNAL_STATUS", "400", { graphqlInternalStatus: 400 }],
   [
     "CORS_ORIGINS",
@@ -495,7 +493,6 @@ test.each([
     "deprecated nowhere",
     "deprecated https://a.example/?b",
   ].map((text): [string, string, string] => ["API_V1_STATUS", text, `API_V1_STATUS ${LIFECYCLE} (is "${text}")`]),
-  ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
   ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
   ["GRAPHIQL", "yes", 'GRAPHIQL must be on or off (is "yes")'],
   ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],

@@ -123,13 +123,7 @@ test("a view that is created while the schema is built has the key of its table"
   await sql(`create view public.late_films with (security_invoker = true) as select id, title from public.films;
     grant select on public.late_films to anon`);
   const { schema } = await buildSchema({
-    ...{
-      catalog: pool,
-      schemas: ["public"],
-      timeScalar: "DateTime",
-      maxPageSize: 100,
-      plugins: [],
-    },
+    ...{ catalog: pool, schemas: ["public"], maxPageSize: 100, plugins: [] },
     ...{ nodeIds: false, unindexedFilters: "all", anonymousRole: "anon" },
     relations: () => catalog,
     readRelations: async () => {

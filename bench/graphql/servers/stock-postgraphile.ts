@@ -14,7 +14,7 @@ const verify = bearerVerifier(secret);
 
 const instance = postgraphile({
   extends: [contractPreset, withoutNodeIds],
-  plugins: pluginsOf("error"),
+  plugins: pluginsOf({ deleteAnonymous: "error", timeScalar: "Time" }),
   pgServices: [
     makePgService({
       connectionString: databaseUrl,
