@@ -8,38 +8,52 @@ import type { Exchange } from "../pipeline/exchange.ts";
 
 /** Who may read what is for operators. */
 export type OperatorAccess = {
-  /** "everyone": on ADMIN_PORT. "local": requests from this machine too, on the embedded database. */
-  readonly openTo: "everyone" | "local" | "operators";
+  /** "admin port": requests for a name that no other site can have. "local": requests from this machine too, on the embedded database. */
+  readonly openTo: "admin port" | "local" | "operators";
+  /** A name of the admin port. */
+  readonly adminHost: string;
   isOperator(caller: Caller): boolean;
 };
 
-type OperatorSettings = Pick<Config, "adminPort" | "embedded" | "hasAuth" | "consoleRoles">;
+type OperatorSettings = Pick<Config, "adminPort" | "adminHost" | "embedded" | "hasAuth" | "consoleRoles">;
 
 /**
  * Where users sign in at the service, operators have the service key or are administrators. In any other, the issuer of the
  * tokens decides what a role means, so no role is one of operators unless CONSOLE_ROLES names it.
  */
-export const operatorAccess = ({ adminPort, embedded, hasAuth, consoleRoles }: OperatorSettings): OperatorAccess => ({
-  openTo: adminPort !== 0 ? "everyone" : embedded ? "local" : "operators",
+export const operatorAccess = ({
+  adminPort,
+  adminHost,
+  embedded,
+  hasAuth,
+  consoleRoles,
+}: OperatorSettings): OperatorAccess => ({
+  openTo: adminPort !== 0 ? "admin port" : embedded ? "local" : "operators",
+  adminHost,
   isOperator: (caller) =>
     hasAuth
       ? caller.role === "service_role" || caller.role === "admin"
       : isServiceKey(caller) || consoleRoles.includes(caller.role),
 });
 
+const OTHER_NAME =
+  "without the service key, this is served for an IP address, localhost, a name in one part, or ADMIN_HOST in the header Host";
+
 /** Why a request is refused at a URL for operators; null if it is allowed. */
 export async function refusalForOperators(
   exchange: Exchange,
-  { openTo, isOperator }: OperatorAccess,
+  { openTo, adminHost, isOperator }: OperatorAccess,
 ): Promise<Problem | null> {
   const { request, identity } = exchange;
-  if (openTo === "everyone") return null;
   if (isOfOtherSite(request)) return problem("other site");
+  if (openTo === "admin port" && isNameOfNoSite(nameOf(request), adminHost)) return null;
   if (openTo === "local" && isLocal(request)) return null;
+  const refusal =
+    openTo === "admin port" ? problem("operators only", { message: OTHER_NAME }) : problem("operators only");
   try {
-    return isOperator(await identity.caller()) ? null : problem("operators only");
+    return isOperator(await identity.caller()) ? null : refusal;
   } catch (error) {
-    if (isRefusal(error)) return problem("operators only");
+    if (isRefusal(error)) return refusal;
     throw error;
   }
 }
@@ -52,17 +66,23 @@ export const isOfOtherSite = ({ method, headers }: IncomingMessage): boolean => 
 };
 
 /**
- * Whether a program or browser on this machine sends the request to a local name. Otherwise a page could reach the service under a
- * name of its own that resolves to this machine.
+ * Whether no page of a site can have this name: it could send requests to the service under a name of its own that resolves to the
+ * machine of the service. Names in one part are those of machines and containers.
  */
-function isLocal({ socket, headers }: IncomingMessage): boolean {
+const isNameOfNoSite = (name: string, adminHost: string): boolean =>
+  isIP(name) > 0 || !name.includes(".") || name === adminHost;
+
+/** Whether a program or browser on this machine sends the request to a local name. */
+function isLocal(request: IncomingMessage): boolean {
+  const { socket, headers } = request;
   const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
-  return !isForwarded && isLoopback(socket.remoteAddress ?? "") && isLocalName(headers.host ?? "");
+  return !isForwarded && isLoopback(socket.remoteAddress ?? "") && isLocalName(nameOf(request));
 }
 
 const isLoopback = (address: string) => /^(::ffff:)?127\.|^::1$/.test(address);
 
-function isLocalName(host: string): boolean {
-  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-  return name === "localhost" || (isIP(name) > 0 && isLoopback(name));
-}
+const isLocalName = (name: string) => name === "localhost" || (isIP(name) > 0 && isLoopback(name));
+
+/** The host name or address in the header Host. */
+const nameOf = ({ headers: { host = "" } }: IncomingMessage): string =>
+  host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");

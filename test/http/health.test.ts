@@ -21,7 +21,7 @@ async function serve(
   state: ServiceState,
   ping: () => Promise<void> = async () => {},
   fault: string | null = null,
-  openTo: OperatorAccess["openTo"] = "everyone",
+  openTo: OperatorAccess["openTo"] = "admin port",
 ): Promise<string> {
   const log = pino({ level: "silent" });
   const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
@@ -31,7 +31,7 @@ async function serve(
       ping,
       fault: () => fault,
       report: () => ({ isDegraded: false, details: { secret: "public.orders" } }),
-      access: { openTo, isOperator: () => false },
+      access: { openTo, adminHost: "127.0.0.1", isOperator: () => false },
     },
     REST.reject,
   );

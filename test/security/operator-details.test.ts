@@ -1,18 +1,26 @@
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../service/start.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
+type Headers = Readonly<Record<string, string>>;
+
 /** Sends these headers as they are; `fetch` would replace Host and refuse Sec-Fetch-Site. */
-async function get(url: string, headers: Readonly<Record<string, string>> = {}) {
-  const response = await new Promise<import("node:http").IncomingMessage>((resolve, reject) => {
+async function getText(url: string, headers: Headers) {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, { headers }, resolve).on("error", reject).end();
   });
-  return { status: response.statusCode!, json: JSON.parse(await text(response)) };
+  return { status: response.statusCode!, text: await text(response) };
+}
+
+async function get(url: string, headers: Headers = {}) {
+  const response = await getText(url, headers);
+  return { status: response.status, json: JSON.parse(response.text) };
 }
 
 const LEAK = "create table if not exists rates (id int primary key, rate int); grant select on rates to anon";
@@ -89,5 +97,43 @@ describe("/health of a service with DATABASE_URL", () => {
       statuses.push((await get(`${service.url}/health`, { apikey: `cs_service_${i}` })).status);
     expect(statuses).toContain(429);
     expect(await get(`${service.url}/health`)).toEqual(STATUS_ONLY);
+  });
+});
+
+describe("ADMIN_PORT", () => {
+  let service: TestService;
+  let url: string;
+  beforeAll(async () => {
+    const port = await findFreePort();
+    url = `http://127.0.0.1:${port}`;
+    service = await startTestService({ ADMIN_PORT: String(port), ADMIN_HOST: "127.0.0.1", GRAPHQL_MAX_TABLES: "0" });
+  });
+  afterAll(() => service.stop());
+
+  /** Of /config and /schema_cache, and whether /health has details. */
+  async function readable(headers: Headers) {
+    const [config, schema, health] = await Promise.all(
+      ["/config", "/schema_cache", "/health"].map((path) => get(url + path, headers)),
+    );
+    return [config!.status, schema!.status, "details" in health!.json];
+  }
+
+  test.each(["127.0.0.1:3001", "10.1.2.3", "[::1]:3001", "localhost", "LOCALHOST:3001", "service:3001"])(
+    "describes the service to requests for %s, which no other site can be",
+    async (host) => expect(await readable({ host })).toEqual([200, 200, true]),
+  );
+
+  test("describes it to requests for another name only with the service key, so that a site cannot read it under a name of its own", async () => {
+    const host = "evil.example:3001";
+    expect(await readable({ host })).toEqual([401, 401, false]);
+    expect(JSON.stringify(await get(`${url}/config`, { host }))).toContain("IP address, localhost");
+    expect(await readable({ host, apikey: service.service.tokens.issueKey("service_role") })).toEqual([200, 200, true]);
+  });
+
+  test("answers probes, and Prometheus at /metrics, for any name", async () => {
+    for (const path of ["/live", "/ready", "/health"])
+      expect((await get(url + path, { host: "content.monitoring.svc.cluster.local" })).status).toBe(200);
+    const metrics = await getText(`${url}/metrics`, { host: "content.monitoring.svc.cluster.local" });
+    expect(metrics).toEqual({ status: 200, text: expect.stringContaining("content_service_errors_total") });
   });
 });
