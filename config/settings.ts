@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
+import { pageNames } from "./page-names.ts";
 import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import { redisUrl } from "./redis-url.ts";
 import {
@@ -222,15 +223,10 @@ export const SETTINGS = {
     "follow-privileges",
     "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: no description of the tables or the resources.",
   ),
-  DOCS: setting(
-    orUnset(onOff),
+  PAGES: setting(
+    orUnset(pageNames),
     "",
-    "API reference at /docs, and the documentation at /docs/…. When unset, on with the embedded database, otherwise off.",
-  ),
-  CONSOLE: setting(
-    orUnset(onOff),
-    "",
-    "Console for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port. When unset, on with the embedded database, otherwise off.",
+    "Pages that are served, separated by commas: docs (API reference at /docs, and the documentation at /docs/…), graphiql (GraphQL explorer at /graphiql) and console (for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port). none: none of them. When unset, all with the embedded database, otherwise none.",
   ),
   CONSOLE_ROLES: setting(
     list,
@@ -297,11 +293,6 @@ export const SETTINGS = {
     oneOf("200", "400").transform(Number),
     "200",
     "HTTP status of a GraphQL response with an INTERNAL_ERROR: 200 or 400.",
-  ),
-  GRAPHIQL: setting(
-    orUnset(onOff),
-    "",
-    "GraphQL explorer at /graphiql. When unset, on with the embedded database, otherwise off.",
   ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),

@@ -39,12 +39,13 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 export function createSite(options: SiteOptions): AlwaysOnInterface {
   const { settings, application, hasConsole, url, state, firstRequests, onInternalError } = options;
   const links = linksOf(settings, hasConsole);
+  const hasDocs = settings.pages.includes("docs");
   const groups = listGroups()
-    .map(({ name, docs }) => ({ name, docs: docs.filter(({ path }) => settings.docs || path === DOCUMENTATION) }))
+    .map(({ name, docs }) => ({ name, docs: docs.filter(({ path }) => hasDocs || path === DOCUMENTATION) }))
     .filter(({ docs }) => docs.length > 0);
   const routers = [
     startPage({ url, offers: () => offersOf(options, url()), groups, links, state, firstRequests }),
-    docsPages({ groups, schema: settings.docs ? schemaIn(application.folder) : null, links }),
+    docsPages({ groups, schema: hasDocs ? schemaIn(application.folder) : null, links }),
     assets(),
   ];
   const pages = new ExpressInterface({ routers, onInternalError });
@@ -52,7 +53,8 @@ export function createSite(options: SiteOptions): AlwaysOnInterface {
 }
 
 function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
-  const { docs, graphiql, graphqlMaxTables, hasAuth, openapi } = settings;
+  const { pages, graphqlMaxTables, hasAuth, openapi } = settings;
+  const docs = pages.includes("docs");
   const offers: [icon: IconName, name: string, url: string, about: string, isServed?: boolean][] = [
     [
       "data",
@@ -69,7 +71,13 @@ function offersOf({ settings, application, hasConsole }: SiteOptions, url: strin
       "changes over WebSocket",
       graphqlMaxTables > 0,
     ],
-    ["console", "GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
+    [
+      "console",
+      "GraphiQL",
+      `${url}/graphiql`,
+      "an editor for GraphQL",
+      graphqlMaxTables > 0 && pages.includes("graphiql"),
+    ],
     ["resources", "Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
     ["api", "API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["changes", "Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
