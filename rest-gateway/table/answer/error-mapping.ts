@@ -61,10 +61,12 @@ function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TablePr
 
 function fromDatabase(raised: DatabaseError, status: number, context: ProblemContext): TableProblem {
   const { refused, catalog } = context;
-  const { code = "", message, detail, schema, table, constraint } = raised;
+  const { message, detail, schema, table, constraint } = raised;
+  const isReferredTo = referenceFault(raised) === "used";
+  const code = isReferredTo ? FOREIGN_KEY : (raised.code ?? "");
   // The comment of a foreign key says what the rows with it refer to.
   const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
-  const ofConstraint = referenceFault(raised) === "used" ? null : rule?.message;
+  const ofConstraint = isReferredTo ? null : rule?.message;
   const own =
     HINTS[code] ??
     raised.hint ??
@@ -79,6 +81,9 @@ function fromDatabase(raised: DatabaseError, status: number, context: ProblemCon
   const fields = fieldsOf(raised, context);
   return { status, code, message, details, ...headers, ...(hint !== undefined && { hint }), ...fields };
 }
+
+/** Of a violated foreign key. PostgreSQL 18 has 23001 for `on delete restrict`; clients get one code from every version. */
+const FOREIGN_KEY = "23503";
 
 /** Hints that replace those of Postgres, which are for authors of SQL. */
 const HINTS: Readonly<Record<string, string>> = {

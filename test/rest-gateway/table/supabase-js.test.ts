@@ -127,6 +127,12 @@ describe("in the contract's examples,", () => {
       "23503",
     ],
     [
+      "a foreign key constraint violated by the deletion of a row that others refer to",
+      () => clientOf("service_role").from("users").delete().eq("id", 1),
+      409,
+      "23503",
+    ],
+    [
       "an insufficient privilege (row-level policy)",
       () => clientAs("ada").from("articles").insert({ author_id: 2, title: "Not by Bob", content: "…" }),
       403,

@@ -294,8 +294,8 @@ export const DIFFERENCES: readonly Difference[] = [
     requests: ["GET /films?select=id,title,year,gross&id=eq.2, accept: application/geo+json"],
   },
   {
-    why: "the new error of PostgreSQL 18 for `on delete restrict` is a conflict, as in earlier versions",
-    differs: ["outcome: 400 23001 → 409 23001"],
+    why: "the new error of PostgreSQL 18 for `on delete restrict` is a violated foreign key, as in earlier versions",
+    differs: ["outcome: 400 23001 → 409 23503"],
     requests: ["DELETE /films?id=eq.1&select=title,studios(name), prefer return=representation"],
   },
   {
