@@ -34,6 +34,19 @@ test.each([
     "alter database shop owner to shop_owner",
     "admin is the owner of the database shop, or the login of DATABASE_URL",
   ],
+  [
+    "a member of a superuser",
+    "create role root superuser; grant root to authenticated",
+    "drop role root",
+    "authenticated is a member of root, which is a superuser",
+  ],
+  [
+    "a member of the owner, through another role",
+    "create role boss; alter database shop owner to boss; create role staff; grant boss to staff; grant staff to admin",
+    "alter database shop owner to shop_owner; drop role staff, boss",
+    "admin is a member of boss, which is the owner of the database shop, or the login of DATABASE_URL",
+  ],
+  ["without policies", "alter role anon bypassrls", "alter role anon nobypassrls", "anon bypasses policies"],
 ])("a start is refused if a role of callers is %s: %s", async (_what, change, undo, message) => {
   const root = await connected(server.cluster.url("shop"));
   try {
@@ -45,6 +58,11 @@ test.each([
   }
 });
 
-test("a start with the roles that it makes is not", async () => {
+test("a start with the roles that it makes is not, also if administrators are members of a role that bypasses policies", async () => {
+  const root = await connected(server.cluster.url("shop"));
+  await root.query("create role support bypassrls");
   await (await start()).service.stop();
+  await root.query("grant support to admin");
+  await (await start()).service.stop();
+  await root.end();
 });
