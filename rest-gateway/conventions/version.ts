@@ -8,7 +8,8 @@ export type Version = 1 | 2;
 
 /** The version of requests that do not name a version. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";
-const MEDIA_TYPE = /^application\/vnd\.content\.v([^+]*)\+json$/;
+/** Of every vendor, as clients cannot know the name. Source: the contract, Versioning, "Accept: application/vnd.<vendor>.v<N>+json". */
+const MEDIA_TYPE = /^application\/vnd\.([\w.-]+)\.v(-?\d[^+]*)\+json$/;
 
 export type Chosen = {
   readonly version: Version;
@@ -26,23 +27,28 @@ export function chooseVersion(
   inQuery: string | null,
   supported: readonly Version[],
 ): Chosen {
-  const inAccept = mediaVersion(headers.accept, supported);
-  const named = [inPath, headers["x-api-version"], headers["accept-version"], inAccept, inQuery]
+  const inAccept = mediaType(headers.accept, supported);
+  const named = [inPath, headers["x-api-version"], headers["accept-version"], inAccept?.version, inQuery]
     .filter((version) => version !== null && version !== undefined)
     .map((version) => String(version).trim());
   const [first = DEFAULT_VERSION, ...others] = new Set(named);
   if (others.length > 0) throw disagreeingVersions([first, ...others], supported);
   const version = supported.find((each) => String(each) === first);
   if (version === undefined) throw unsupportedVersion(first, supported);
-  const type = inAccept === null ? "application/json" : `application/vnd.content.v${version}+json`;
+  const type = inAccept === null ? "application/json" : `application/vnd.${inAccept.vendor}.v${version}+json`;
   return { version, contentType: `${type}; charset=utf-8` };
 }
 
-/** The version in the most preferred media type. Supported versions take precedence over others. */
-function mediaVersion(accept: string | undefined, supported: readonly Version[]): string | null {
-  if (accept === undefined || !/vnd\.content/i.test(accept)) return null;
-  const named = parseAccept(accept).flatMap(({ type }) => MEDIA_TYPE.exec(type)?.[1] ?? []);
-  return named.find((version) => supported.some((each) => String(each) === version)) ?? named[0] ?? null;
+type Versioned = { readonly vendor: string; readonly version: string };
+
+/** The most preferred media type with a version. Supported versions take precedence over others. */
+function mediaType(accept: string | undefined, supported: readonly Version[]): Versioned | null {
+  if (accept === undefined || !/vnd\./i.test(accept)) return null;
+  const named = parseAccept(accept).flatMap<Versioned>(({ type }) => {
+    const [, vendor, version] = MEDIA_TYPE.exec(type) ?? [];
+    return vendor === undefined || version === undefined ? [] : [{ vendor, version }];
+  });
+  return named.find(({ version }) => supported.some((each) => String(each) === version)) ?? named[0] ?? null;
 }
 
 export type LifecycleOptions = Config["apiV1Status"];

@@ -42,8 +42,8 @@ describe("a version is chosen", () => {
       "application/vnd.content.v3+json, application/vnd.content.v2+json;q=0.9",
       "200 2 2",
     ],
-    ["not that of another vendor", "application/vnd.github.v3+json", "200 1 1"],
-    ["not that of a vendor whose name begins alike", "application/vnd.contented.v2+json", "200 1 1"],
+    ["of every vendor", "application/vnd.acme.v2+json", "200 2 2"],
+    ["of a vendor whose name has dots and hyphens", "application/vnd.video.acme-shop.v2+json", "200 2 2"],
     ["not one without a version", "application/vnd.content+json", "200 1 1"],
     ["not a type other than JSON", "application/vnd.content.v2+xml", "200 1 1"],
     ["beside other media types", "text/html, application/vnd.content.v2+json, */*;q=0.1", "200 2 2"],
@@ -55,6 +55,7 @@ describe("a version is chosen", () => {
 test.each([
   ["application/vnd.content.v2+json", "application/vnd.content.v2+json; charset=utf-8"],
   ["application/vnd.content.v1+json", "application/vnd.content.v1+json; charset=utf-8"],
+  ["application/vnd.acme.v1+json", "application/vnd.acme.v1+json; charset=utf-8"],
   ["application/json", "application/json; charset=utf-8"],
   ["text/html", "application/json; charset=utf-8"],
 ])("Accept: %s has a response of type %s", async (accept, type) => {
@@ -84,6 +85,7 @@ describe("an unsupported version is 400 with the supported ones", () => {
         api(`/api/v${version}/users`),
         api(`/api/v${version}/users/1`),
         api("/users", { headers: { Accept: `application/vnd.content.v${version}+json` } }),
+        api("/users", { headers: { Accept: `application/vnd.acme.v${version}+json` } }),
       ];
       for (const { status, json } of await Promise.all(responses)) {
         expect(status).toBe(400);
