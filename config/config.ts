@@ -35,7 +35,7 @@ type Settings = Omit<Parsed, UnsetByDefault> &
     readonly seed: "demo" | "none";
     readonly pages: readonly PageName[];
     readonly dbRequestCredentials: boolean;
-    readonly dbConfig: boolean;
+    readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
     readonly taskAnonymous: boolean;
     /** Whether requests are traced. */
@@ -266,7 +266,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [embedded && parsed.changesUrl !== "", "CHANGES_URL requires DATABASE_URL"],
     [embedded && parsed.databaseReplicaUrls.length > 0, "DATABASE_REPLICA_URLS requires DATABASE_URL"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
-    [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
+    [migrate && Boolean(parsed.dbConfig), "DB_CONFIG requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
     [!hasDomain(parsed.baseUrl, parsed.passkeyDomain), "PASSKEY_DOMAIN must be that of BASE_URL, or one above it"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],

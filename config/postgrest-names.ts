@@ -69,8 +69,9 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_DB_PLAN_ENABLED: ["DB_PLAN", postgrestBoolean],
-  PGRST_DB_CONFIG: ["DB_CONFIG", postgrestBoolean],
-  PGRST_DB_PRE_CONFIG: ["DB_PRE_CONFIG", unchanged],
+  // `true` is the default here too, and goes with PGRST_DB_PRE_CONFIG.
+  PGRST_DB_CONFIG: ["DB_CONFIG", postgrestBoolean.transform((text) => (text === "true" ? "" : "off"))],
+  PGRST_DB_PRE_CONFIG: ["DB_CONFIG", unchanged],
   PGRST_DB_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
   PGRST_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
   PGRST_CLIENT_ERROR_VERBOSITY: ["CLIENT_ERROR_VERBOSITY", oneOf("verbose", "minimal")],
@@ -155,8 +156,11 @@ export function readPostgrest(environment: Environment): PostgrestSettings {
   const isBase64 = IS_BASE64.some(
     (name) => environment[name] && parseValue(name, postgrestBoolean, environment[name]) === "true",
   );
+  const translated = names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64));
+  // PostgREST does not call the function then.
+  const isConfigOff = translated.some(({ from, text }) => from === "PGRST_DB_CONFIG" && text === "off");
   return {
-    translated: names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64)),
+    translated: translated.filter(({ from }) => !isConfigOff || from !== "PGRST_DB_PRE_CONFIG"),
     defaults: environment.PGRST_DB_URI ? DEFAULTS : {},
     appSettings: names.filter(isAppSetting).map((name) => [appSettingOf(name), environment[name]!]),
     ignored: names.filter((name) => IGNORED.has(name)),

@@ -33,6 +33,7 @@ import {
   rsaKey,
   secret,
   servedSchemas,
+  switchOrFunction,
   webhookSecret,
 } from "./setting-types.ts";
 import { trustedDocuments } from "./trusted-documents.ts";
@@ -155,14 +156,9 @@ export const SETTINGS = {
     "JSON file that lists other issuers whose access tokens are accepted.",
   ),
   DB_CONFIG: setting(
-    orUnset(onOff),
+    orUnset(switchOrFunction),
     "",
-    "With MIGRATE=off, read the settings of PostgREST in the database (alter role … set pgrst.db_max_rows = '100'), which take precedence. When unset, on with MIGRATE=off.",
-  ),
-  DB_PRE_CONFIG: setting(
-    functionName,
-    "",
-    "With DB_CONFIG, function that sets settings of PostgREST: set_config('pgrst.db_max_rows', '100', true).",
+    "With MIGRATE=off, settings of PostgREST in the database, which take precedence. on: those of the login (alter role … set pgrst.db_max_rows = '100'). A function, such as settings.apply: the same, and those that it sets (set_config('pgrst.db_max_rows', '100', true)). off: none. When unset, on with MIGRATE=off.",
   ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(

@@ -111,24 +111,25 @@ const LOGIN_SETTINGS = `
   ) as settings
   order by name, "isOfDatabase" desc`;
 
-/** In order of precedence: the settings of the login in this database, those of the login, those that DB_PRE_CONFIG sets. */
+/** In order of precedence: the settings of the login in this database, those of the login, those that the function of DB_CONFIG sets. */
 async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
   const found = new Map<string, string>();
   await withClient(url, async (client) => {
     const { rows: ofLogin } = await client.query<Setting>(LOGIN_SETTINGS);
     // The login may name the function too.
-    const { dbPreConfig } = withDatabaseSettings(config, ofLogin.map(pairOf)).config;
-    const ofFunction = dbPreConfig ? await settingsOf(dbPreConfig, client) : [];
+    const { dbConfig } = withDatabaseSettings(config, ofLogin.map(pairOf)).config;
+    const ofFunction = typeof dbConfig === "object" && dbConfig ? await settingsOf(dbConfig, client) : [];
     for (const { name, value } of [...ofFunction, ...ofLogin]) found.set(name, value);
   });
   return [...found];
 }
 
+type FunctionName = NonNullable<Config["dbPreRequest"]>;
 type Setting = { readonly name: string; readonly value: string };
 const pairOf = ({ name, value }: Setting): DatabaseSetting => [name, value];
 
 /** The settings after a call of the function, which is undone. */
-async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Client): Promise<readonly Setting[]> {
+async function settingsOf(fn: FunctionName, client: pg.Client): Promise<readonly Setting[]> {
   const name = fn.schema === null ? quoteIdentifier(fn.name) : quoteName({ schema: fn.schema, name: fn.name });
   try {
     await client.query(`begin; select ${name}()`);
@@ -140,7 +141,7 @@ async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Cli
     return rows;
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
-    throw new ConfigError(`DB_PRE_CONFIG: ${message}${code === FORBIDDEN ? await missingGrants(fn, client) : ""}`);
+    throw new ConfigError(`DB_CONFIG: ${message}${code === FORBIDDEN ? await missingGrants(fn, client) : ""}`);
   }
 }
 
@@ -148,7 +149,7 @@ async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Cli
 const FORBIDDEN = "42501";
 
 /** The grants that the login lacks to call the function, as the end of a message; "" if the function itself lacks a privilege. */
-async function missingGrants({ schema, name }: NonNullable<Config["dbPreConfig"]>, client: pg.Client): Promise<string> {
+async function missingGrants({ schema, name }: FunctionName, client: pg.Client): Promise<string> {
   await client.query("rollback");
   const { rows } = await client.query<{ grants: string }>(
     `select concat_ws('; ',

@@ -110,7 +110,6 @@ test("without settings the service uses an embedded database with demo data and 
     safeUpdate: true,
     dbAggregates: true,
     dbConfig: false,
-    dbPreConfig: null,
     dbRootSpec: null,
     clientErrorVerbosity: "verbose",
     dbRequestCredentials: false,
@@ -302,7 +301,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 97 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(97));
+test("there are at most 96 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(96));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
@@ -584,7 +583,7 @@ test.each([
   ],
   ["roles of operators with MIGRATE=on", { CONSOLE_ROLES: "admin" }, "CONSOLE_ROLES requires MIGRATE=off"],
   ["no anonymous role with MIGRATE=on", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none requires MIGRATE=off"],
-  ["settings in the database with MIGRATE=on", { DB_CONFIG: "on" }, "DB_CONFIG=on requires MIGRATE=off"],
+  ["settings in the database with MIGRATE=on", { DB_CONFIG: "on" }, "DB_CONFIG requires MIGRATE=off"],
   ["another role claim with MIGRATE=on", { JWT_ROLE_CLAIM: "app.role" }, "JWT_ROLE_CLAIM requires MIGRATE=off"],
   [
     "a public key as the secret with MIGRATE=on",

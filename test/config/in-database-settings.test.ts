@@ -109,16 +109,16 @@ describe("at start, settings in the database", () => {
     expect(await started.get("plans")).toBe("404 PGRST205");
   });
 
-  test("of the role in this database take precedence over those of the role, and these over those of DB_PRE_CONFIG", async () => {
+  test("of the role in this database take precedence over those of the role, and these over those of the function of DB_CONFIG", async () => {
     await set({ db_schemas: "api", db_max_rows: "2", jwt_aud: "" });
     await set({ db_max_rows: "1" }, `in database ${database.name}`);
-    const started = await start({ DB_PRE_CONFIG: "pre_config" });
+    const started = await start({ DB_CONFIG: "pre_config" });
     expect(await rowsOf(started)).toBe(1);
     expect(await started.get("todos?select=count()")).toEqual([{ count: 3 }]);
     expect(await started.get("todos?limit=0", { role: roles.editor })).toEqual([]);
   });
 
-  test("may name the function of DB_PRE_CONFIG", async () => {
+  test("may name the function of DB_CONFIG", async () => {
     await set({ db_schemas: "api", db_pre_config: "public.pre_config" });
     expect(await rowsOf(await start())).toBe(3);
     expect(await (await start()).get("todos", { role: roles.editor })).toBe("401 PGRST303");
@@ -151,8 +151,8 @@ describe("at start, settings in the database", () => {
     [{ jwt_secret: "@/etc/passwd" }, "pgrst.jwt_secret must be the secret itself, not the name of a file"],
     [{ jwt_role_claim_key: "$.[" }, /^pgrst.jwt_role_claim_key must be a valid JSONPath/],
     [{ db_schemas: "missing" }, "DB_SCHEMAS names schemas that do not exist: missing"],
-    [{ db_pre_config: "missing" }, /^DB_PRE_CONFIG: function missing\(\) does not exist/],
-    [{ db_pre_config: "no_config" }, "DB_PRE_CONFIG: it fails"],
+    [{ db_pre_config: "missing" }, /^DB_CONFIG: function missing\(\) does not exist/],
+    [{ db_pre_config: "no_config" }, "DB_CONFIG: it fails"],
   ])("that are invalid stop it: %j", async (settings, message) => {
     await set(settings);
     await expect(start()).rejects.toThrow(message);

@@ -77,7 +77,8 @@ test.each([
   ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
   ["PGRST_OPENAPI_MODE", "disabled", { openapi: "off" }],
   ["PGRST_DB_CONFIG", "false", { dbConfig: false }],
-  ["PGRST_DB_PRE_CONFIG", "pre_config", { dbPreConfig: { schema: null, name: "pre_config" } }],
+  ["PGRST_DB_CONFIG", "true", { dbConfig: true }],
+  ["PGRST_DB_PRE_CONFIG", "pre_config", { dbConfig: { schema: null, name: "pre_config" } }],
   ["PGRST_DB_ROOT_SPEC", "api.root", { dbRootSpec: { schema: "api", name: "root" } }],
   ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
@@ -86,6 +87,14 @@ test.each([
   ["PGRST_ADMIN_SERVER_HOST", "!4", { adminHost: "0.0.0.0" }],
   ["PGRST_LOG_QUERY", "true", { ignored: ["PGRST_LOG_QUERY"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));
+
+test.each([
+  ["true", { schema: "settings", name: "apply" }],
+  ["false", false],
+])("PGRST_DB_CONFIG=%s decides about the function of PGRST_DB_PRE_CONFIG", (PGRST_DB_CONFIG, dbConfig) => {
+  const both = { PGRST_DB_CONFIG, PGRST_DB_PRE_CONFIG: "settings.apply" };
+  expect(readConfig({ PGRST_DB_URI, ...both })).toMatchObject({ dbConfig });
+});
 
 test.each([
   ["PGRST_DB_POOL", "many", 'PGRST_DB_POOL must be a whole number (is "many")'],
