@@ -292,6 +292,30 @@ describe.skipIf(!installed)("in a browser", () => {
     await expect.poll(async () => (await refused()).status, POLL).toBe(401);
   });
 
+  test("session.ts takes what is no session, in this tab or from another one, for signed out", async () => {
+    const [page, other] = [await open("follow.ts"), await open("follow.ts")];
+    const user = { id: 1, name: "Ada Lovelace" };
+    const session = { id: "x", accessToken: "x", refreshToken: "x", expiresAt: 0, user };
+    await other.evaluate(
+      "globalThis.seen = []; session.onUser(() => globalThis.seen.push(session.session()?.user.name)); 0",
+    );
+    for (const stored of [
+      ...["", "ada", "null", "7", "[]", '"text"', "{}", '{"session":', JSON.stringify({ user })],
+      ...Object.keys(session).map((name) => JSON.stringify({ ...session, [name]: undefined })),
+      JSON.stringify({ ...session, user: null }),
+      JSON.stringify({ ...session, user: {} }),
+    ]) {
+      await page.evaluate((text) => localStorage.setItem("session", text), stored);
+      expect([stored, await page.evaluate("session.session()")]).toEqual([stored, null]);
+      expect(await page.evaluate("session.request('/auth/me').then(({ status }) => status)")).toBe(401);
+    }
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    await expect.poll(() => other.evaluate("seen"), POLL).toEqual(["Ada Lovelace"]);
+    await page.evaluate(() => localStorage.setItem("session", "{"));
+    await expect.poll(() => other.evaluate("seen"), POLL).toEqual(["Ada Lovelace", undefined]);
+    await page.evaluate("session.signOut()");
+  });
+
   /** Ada is signed in, in a tab whose refresh has been answered by the service, but the answer is still on its way. */
   async function refreshing(status = 200, prepare?: (page: Page) => Promise<unknown>) {
     const [page, other] = [await open("follow.ts"), await open("follow.ts")];

@@ -7,12 +7,25 @@ type Session = Omit<Tokens, "expiresIn"> & { readonly id: string; readonly user:
 export const API = "";
 const KEY = "session";
 
+/** Null if it is no session, such as what another program has stored under this name, or an older version of the page. */
+function parse(stored: string): Session | null {
+  try {
+    const value: Session = JSON.parse(stored);
+    const texts = [value.id, value.accessToken, value.refreshToken, value.user.name];
+    const isSession =
+      texts.every((text) => typeof text === "string") && value.expiresAt >= 0 && value.user.id !== undefined;
+    return isSession ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 let kept: string | null = null;
 let current: Session | null = null;
 /** Null if the user is not signed in. The same object until it changes, as `useSyncExternalStore(onSession, session)` needs. */
 export function session(): Session | null {
   const stored = localStorage.getItem(KEY);
-  if (stored !== kept) [kept, current] = [stored, JSON.parse(stored ?? "null")];
+  if (stored !== kept) [kept, current] = [stored, stored === null ? null : parse(stored)];
   return current;
 }
 
