@@ -4,7 +4,7 @@ import { outcomes, type TestCaller, type TestTransaction, useTransactions } from
 const inTransaction = useTransactions();
 
 const NO_PERMISSION = { code: "42501", routine: "exec_stmt_raise" };
-const NO_SUCH_ARTICLE = { code: "P0002", message: "no such article", routine: "exec_stmt_raise" };
+const NO_SUCH_ARTICLE = { code: "P0002", message: "article not found", routine: "exec_stmt_raise" };
 
 /** The `mutation_result` of create_article. */
 async function createArticle(caller: TestCaller, input: object) {

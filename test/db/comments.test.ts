@@ -102,7 +102,7 @@ test.each([7000, null])("create_comment on article %j raises P0002", (id) =>
     const [ada] = await db.users("Ada");
     await expect(db.as(ada!).call("create_comment", id, "Well said.")).rejects.toMatchObject({
       code: "P0002",
-      message: "no such article",
+      message: "article not found",
       routine: "exec_stmt_raise",
     });
   }),

@@ -41,12 +41,14 @@ describe("an id that is not valid finds no row", () => {
     });
     const change = (query: string) => gql(`mutation ($id: ID!) { ${query} }`, { variables: { id }, as: "admin" });
     expect((await change("deleteArticle(id: $id)")).data).toEqual({ deleteArticle: false });
-    expect(errorTexts(await change("publishArticle(id: $id) { id }"))).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
+    expect(errorTexts(await change("publishArticle(id: $id) { id }"))).toEqual([
+      "RESOURCE_NOT_FOUND: article not found",
+    ]);
     expect(errorTexts(await change('updateArticle(id: $id, input: { title: "Title" }) { id }'))).toEqual([
-      "RESOURCE_NOT_FOUND: no such article",
+      "RESOURCE_NOT_FOUND: article not found",
     ]);
     expect(errorTexts(await change('createComment(articleId: $id, content: "Hm.") { id }'))).toEqual([
-      "RESOURCE_NOT_FOUND: no such article",
+      "RESOURCE_NOT_FOUND: article not found",
     ]);
     expect((await change("deleteUser(id: $id)")).data).toEqual({ deleteUser: false });
     expect(errorTexts(await change('updateUser(id: $id, input: { name: "X" }) { id }'))).toEqual([

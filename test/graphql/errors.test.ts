@@ -52,7 +52,7 @@ describe("an operation that fails", () => {
     expect(answer.data).toBeNull();
     expect(answer.errors).toEqual([
       {
-        message: "no such article",
+        message: "article not found",
         path: ["gone"],
         locations: [{ line: 2, column: 3 }],
         extensions: { code: "RESOURCE_NOT_FOUND" },

@@ -108,7 +108,7 @@ describe("Article.comments(limit: Int = 10): [Comment!]!", () => {
     "is unchanged after createComment on the unknown article %j, which is RESOURCE_NOT_FOUND",
     async (id) => {
       const query = 'mutation ($id: ID!) { createComment(articleId: $id, content: "Hm.") { id } }';
-      expect(await errors(query, { variables: { id }, as: "bob" })).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
+      expect(await errors(query, { variables: { id }, as: "bob" })).toEqual(["RESOURCE_NOT_FOUND: article not found"]);
     },
   );
 

@@ -153,7 +153,7 @@ describe("rule 5, updateArticle", () => {
   });
 
   test.each([
-    ["ada", "RESOURCE_NOT_FOUND: no such article"],
+    ["ada", "RESOURCE_NOT_FOUND: article not found"],
     [undefined, "AUTH_REQUIRED: login required"],
   ] as const)("of a missing article by the caller %s is an error", async (as, error) => {
     expect(await errors(UPDATE, { variables: { id: "999999" }, ...(as && { as }) })).toEqual([error]);
@@ -190,7 +190,7 @@ describe("rule 5, updateArticle", () => {
 
 describe("rule 6, publishArticle", () => {
   test.each([
-    ["missing article", "999999", "ada", "RESOURCE_NOT_FOUND: no such article"],
+    ["missing article", "999999", "ada", "RESOURCE_NOT_FOUND: article not found"],
     ["caller not the author", "1", "bob", "PERMISSION_DENIED: only the author may publish this article"],
     ["caller not authenticated", "1", undefined, "AUTH_REQUIRED: login required"],
   ] as const)("%s is an error and changes nothing", async (_, id, as, error) => {

@@ -453,11 +453,16 @@ test("the page Activity shows the tasks and jobs that have failed, with their er
   const sent = await fetch(`${service.url}/rest/v1/rpc/publish_article`, { method: "POST", headers, body });
   expect(sent.status).toBe(202);
   // As a worker ends it.
-  const error = JSON.stringify({ status: 404, code: "P0002", message: "no such article", details: "Key (email)=(x)" });
+  const error = JSON.stringify({
+    status: 404,
+    code: "P0002",
+    message: "article not found",
+    details: "Key (email)=(x)",
+  });
   await sql(
     `update tasks.tasks set status = 'failed', finished_at = now(), request = null, attempts = 1, error = '${error}'`,
   );
-  expect(await page()).toMatch(/Failed Task .* function [\d :-]+ service_role 1 – 404 P0002 no such article/);
+  expect(await page()).toMatch(/Failed Task .* function [\d :-]+ service_role 1 – 404 P0002 article not found/);
   expect(await page()).not.toContain("Key (email)");
   // A job that this process has no handler for is not tried.
   await sql(`

@@ -42,7 +42,7 @@ describe("an invalid body is rejected", () => {
     [{ article_id: "1", content: "x" }, 400, "VALIDATION_ERROR", "article_id must be a whole number"],
     [{ article_id: 1.5, content: "x" }, 400, "VALIDATION_ERROR", "article_id must be a whole number"],
     [{ article_id: 1, content: "" }, 400, "VALIDATION_ERROR", "content must not be empty"],
-    [{ article_id: 999, content: "x" }, 409, "RESOURCE_CONFLICT", "no such article"],
+    [{ article_id: 999, content: "x" }, 409, "RESOURCE_CONFLICT", "article not found"],
   ])("%j", async (sent, status, code, message) =>
     expect(await failure("POST /comments", { as: "bob", body: sent })).toEqual([status, code, message]),
   );

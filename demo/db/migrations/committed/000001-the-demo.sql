@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:2c86dfd345bd27552ff5fbdf413460c03103303b
+--! Hash: sha1:402d7f10b4b183b66b38e79b7585b638397db36d
 --! Message: the demo
 
 --! Included roles.sql
@@ -723,7 +723,7 @@ comment on constraint article_translations_title_length on public.article_transl
   'title must have at least 5 characters';
 comment on constraint article_translations_title_text on public.article_translations is 'title must not be blank';
 comment on constraint article_translations_article_id_fkey on public.article_translations is
-  E'@foreignFieldName translations\nno such article';
+  E'@foreignFieldName translations\narticle not found';
 --! EndIncluded translations/table.sql
 --! Included translations/access.sql
 alter table public.article_translations enable row level security;
@@ -781,7 +781,7 @@ comment on column public.comments.content is 'The text, at most 1 MiB.';
 comment on column public.comments.created_at is 'When the comment was created.';
 comment on constraint comments_content_text on public.comments is 'content must not be empty';
 comment on constraint comments_content_length on public.comments is 'content must not be longer than 1 MiB';
-comment on constraint comments_article_id_fkey on public.comments is 'no such article';
+comment on constraint comments_article_id_fkey on public.comments is 'article not found';
 comment on constraint comments_author_id_fkey on public.comments is
   'the author of a comment must exist, and cannot be deleted before it';
 --! EndIncluded comments/table.sql
@@ -801,7 +801,7 @@ exception when foreign_key_violation then
   get stacked diagnostics violated = constraint_name;
   -- The caller's own row is gone: the article is not the cause.
   if violated = 'comments_author_id_fkey' then raise; end if;
-  raise no_data_found using message = 'no such article';
+  raise no_data_found using message = 'article not found';
 end $$;
 
 comment on function public.create_comment(bigint, text) is $$
@@ -933,7 +933,7 @@ begin
   if found then
     raise insufficient_privilege using message = format('only the author may %s this article', action);
   end if;
-  raise no_data_found using message = 'no such article';
+  raise no_data_found using message = 'article not found';
 end $$;
 
 create or replace function public.update_article(id bigint, input public.articles) returns public.articles

@@ -90,7 +90,7 @@ begin
   if found then
     raise insufficient_privilege using message = format('only the author may %s this article', action);
   end if;
-  raise no_data_found using message = 'no such article';
+  raise no_data_found using message = 'article not found';
 end $$;
 
 create or replace function public.update_article(id bigint, input public.articles) returns public.articles

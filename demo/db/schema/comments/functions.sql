@@ -13,7 +13,7 @@ exception when foreign_key_violation then
   get stacked diagnostics violated = constraint_name;
   -- The caller's own row is gone: the article is not the cause.
   if violated = 'comments_author_id_fkey' then raise; end if;
-  raise no_data_found using message = 'no such article';
+  raise no_data_found using message = 'article not found';
 end $$;
 
 comment on function public.create_comment(bigint, text) is $$

@@ -31,6 +31,6 @@ comment on column public.comments.content is 'The text, at most 1 MiB.';
 comment on column public.comments.created_at is 'When the comment was created.';
 comment on constraint comments_content_text on public.comments is 'content must not be empty';
 comment on constraint comments_content_length on public.comments is 'content must not be longer than 1 MiB';
-comment on constraint comments_article_id_fkey on public.comments is 'no such article';
+comment on constraint comments_article_id_fkey on public.comments is 'article not found';
 comment on constraint comments_author_id_fkey on public.comments is
   'the author of a comment must exist, and cannot be deleted before it';

@@ -20,4 +20,4 @@ comment on constraint article_translations_title_length on public.article_transl
   'title must have at least 5 characters';
 comment on constraint article_translations_title_text on public.article_translations is 'title must not be blank';
 comment on constraint article_translations_article_id_fkey on public.article_translations is
-  E'@foreignFieldName translations\nno such article';
+  E'@foreignFieldName translations\narticle not found';
