@@ -1,5 +1,6 @@
 import type { Catalog, Column } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import { referenceFault } from "../../db/references.ts";
 import { finish, sql } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import {
@@ -11,7 +12,7 @@ import {
 } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue, type Read, readOf, type Unreadable, unreadableOf } from "../../db/transaction/unreadable.ts";
-import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
+import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./planner.ts";
 import { REFUSED } from "./query.ts";
 import { readsOfQuery } from "./refused-query.ts";
@@ -106,7 +107,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 /**
  * The row and the columns of the body that the error is about, then everything else that is wrong with it, as far as the caller
- * may see; or the filters and arguments whose values Postgres cannot read. Empty if there is nothing to add to the error.
+ * may see; or the filters and arguments whose values are refused. Empty if there is nothing to add to the error.
  */
 export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
   const { request, plan } = write;
@@ -118,6 +119,7 @@ export async function refusedValuesOf(error: unknown, write: RefusedWrite): Prom
     const inBody = isOfBody ? await unreadableValues(error as DatabaseErrorLike, rows, plan, write) : [];
     return inBody.length > 0 ? inBody : unreadableInQuery(error as DatabaseErrorLike, write);
   }
+  if (plan.kind === "call") return refusedArguments(error as DatabaseErrorLike, plan, write);
   if (!isOfBody) return [];
   const first = await placeOf(error, rows, plan, write);
   const others = await otherFaults(error as DatabaseErrorLike, rows, plan, write);
@@ -140,6 +142,19 @@ async function unreadableInQuery(
   const values = found.map((value) => unreadable(null, value));
   // The message of the error applies to the only one.
   return values.length > 1 ? values : values.map((value) => ({ ...value, message: null }));
+}
+
+/** The arguments of a function that have the names of the columns that the error is about, as in GraphQL. */
+function refusedArguments(
+  error: DatabaseErrorLike,
+  { function: called }: CallPlan,
+  { catalog }: RefusedWrite,
+): readonly RefusedValue[] {
+  if (referenceFault(error) === "used") return [];
+  const names = new Set(called.arguments.map(({ name }) => name));
+  const columns = columnsOfError(error, catalog.constraints).filter((column) => names.has(column));
+  const { code = "", constraint = null } = error;
+  return columns.length === 0 ? [] : [{ row: null, columns, message: null, code: faultCode(code), constraint }];
 }
 
 async function placeOf(

@@ -1,11 +1,12 @@
 import type { DatabaseError } from "pg-protocol";
-import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { messagesFor } from "../../../db/catalog/exposure.ts";
+import { type Catalog, tableOf } from "../../../db/catalog/catalog.ts";
+import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import { problemOf as databaseProblem, retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
 import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
+import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../../db/transaction/unreadable.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
@@ -75,7 +76,7 @@ function fromDatabase(raised: DatabaseError, status: number, context: ProblemCon
     deniedColumns(raised, context) ??
     undefined;
   const hint = refused.length > 1 && !isOfValue(raised) ? hintOfAll(refused, own) : own;
-  const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
+  const details = detailsOf(isSafe(raised, context) ? detail : undefined, refused, own);
   const retryAfter = retryAfterOf(raised);
   const headers = retryAfter === undefined ? null : { headers: retryHeaders(retryAfter) };
   const fields = fieldsOf(raised, context);
@@ -184,9 +185,22 @@ function statusFor(raised: DatabaseError, isAnonymous: boolean): number {
   return statusOf(code);
 }
 
-/** "Failing row contains (…)" would reveal columns that the caller may not read. */
-const isSafe = ({ code, detail }: DatabaseError) =>
-  detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
+/**
+ * Whether the details of Postgres have no value that the caller may not read. "Failing row contains (…)" has all columns. A key is
+ * quoted to roles that may read it: in a function, and for a reference that cascades, this may be another role than the caller's.
+ */
+function isSafe(raised: DatabaseError, { catalog, role: name }: ProblemContext): boolean {
+  const { code = "", detail, where, routine, schema = "", table = "", constraint } = raised;
+  if (detail === undefined || code === "23502" || code === "23514" || detail.startsWith("Failing row contains"))
+    return false;
+  if (!code.startsWith("23") || where === undefined || routine === "exec_stmt_raise") return true;
+  const role = name === null ? undefined : catalog.roles.get(name);
+  const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
+  const source = referenceFault(raised) === "used" ? rule?.references : { schema, name: table };
+  const keyed = source && tableOf(catalog, source);
+  const columns = columnsOfError(raised, catalog.constraints);
+  return !!role && !!keyed && columns.length > 0 && readsEveryRow(catalog, role, keyed, columns);
+}
 
 /**
  * The error for a refused row count or size; null for other errors. To refuse, the statement casts a text such as
