@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { build, type PreviewServer, preview } from "vite";
+import { build, type PluginOption, type PreviewServer, preview } from "vite";
 import { afterAll, beforeAll } from "vitest";
 import { launchBrowser } from "./browser.ts";
 import type { TestDatabase } from "./database.ts";
@@ -19,9 +19,9 @@ export class Examples {
     this.#outDir = outDir;
   }
 
-  static async build(): Promise<Examples> {
+  static async build(plugins: PluginOption[] = []): Promise<Examples> {
     const outDir = await mkdtemp(join(tmpdir(), "examples-"));
-    await build({ ...OPTIONS, build: { outDir } });
+    await build({ ...OPTIONS, plugins, build: { outDir } });
     return new Examples(outDir);
   }
 

@@ -1,12 +1,12 @@
 import { gql, type TypedDocumentNode } from "@apollo/client";
 import { useQuery } from "@apollo/client/react";
 import { useEffect, useRef, useState } from "react";
-import { ARTICLES, type ArticlesData, filterOf, PAGE } from "./articles.ts";
+import { ARTICLES, type ArticlesData, filterOf, MOST, PAGE } from "./articles.ts";
 import { onReadLists, readAgain } from "./following.ts";
 
 const DOCUMENT: TypedDocumentNode<ArticlesData, Readonly<Record<string, unknown>>> = gql(ARTICLES);
 
-/** What is published, or the drafts of the user with this id. `more` is null if all are shown. */
+/** What is published, or the drafts of the user with this id. `more` is null if all are shown, or as many as a list may have. */
 export function useArticles(drafts: string | null) {
   // One query has all rows that are shown, so that another read has all of them too.
   const [first, setFirst] = useState(PAGE);
@@ -25,5 +25,6 @@ export function useArticles(drafts: string | null) {
   useEffect(() => readAgain(fault, () => observable.reobserve()), [fault, observable]);
   useEffect(() => onReadLists(() => observable.reobserve()), [observable]);
   const articles = data?.articles;
-  return { articles, error: fault, more: articles?.pageInfo.hasNextPage ? () => setFirst(first + PAGE) : null };
+  const hasMore = articles?.pageInfo.hasNextPage && first < MOST;
+  return { articles, error: fault, more: hasMore ? () => setFirst(Math.min(first + PAGE, MOST)) : null };
 }

@@ -1,4 +1,4 @@
-import { ARTICLES, type ArticlesData, filterOf, PAGE } from "./articles.ts";
+import { ARTICLES, type ArticlesData, filterOf, MOST, PAGE } from "./articles.ts";
 import { graphql } from "./follow.ts";
 import { onReadLists, pause } from "./following.ts";
 
@@ -30,7 +30,7 @@ export function listArticles(
   read();
   return {
     more() {
-      first += PAGE;
+      first = Math.min(first + PAGE, MOST);
       return read();
     },
     end() {

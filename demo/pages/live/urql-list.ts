@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { gql, type TypedDocumentNode, type UseQueryState, useQuery } from "urql";
-import { ARTICLES, type ArticlesData, filterOf, PAGE } from "./articles.ts";
+import { ARTICLES, type ArticlesData, filterOf, MOST, PAGE } from "./articles.ts";
 import { onReadLists, readAgain } from "./following.ts";
 
 const DOCUMENT: TypedDocumentNode<ArticlesData, Readonly<Record<string, unknown>>> = gql(ARTICLES);
@@ -14,7 +14,7 @@ export function useLast<Data>({ data, error, fetching, stale }: State<Data>): Pi
   return last.current;
 }
 
-/** What is published, or the drafts of the user with this id. `more` is null if all are shown. */
+/** What is published, or the drafts of the user with this id. `more` is null if all are shown, or as many as a list may have. */
 export function useArticles(drafts: string | null) {
   // One query has all rows that are shown, so that another read has all of them too.
   const [first, setFirst] = useState(PAGE);
@@ -24,5 +24,6 @@ export function useArticles(drafts: string | null) {
   useEffect(() => readAgain(error, read), [error, read]);
   useEffect(() => onReadLists(read), [read]);
   const articles = data?.articles;
-  return { articles, error, more: articles?.pageInfo.hasNextPage ? () => setFirst(first + PAGE) : null };
+  const hasMore = articles?.pageInfo.hasNextPage && first < MOST;
+  return { articles, error, more: hasMore ? () => setFirst(Math.min(first + PAGE, MOST)) : null };
 }

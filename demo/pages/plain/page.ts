@@ -1,4 +1,4 @@
-import { type ArticlesData, articleOf, CREATE, type Created, PUBLISH } from "../live/articles.ts";
+import { type ArticlesData, articleOf, CREATE, type Created, MOST, PUBLISH } from "../live/articles.ts";
 import {
   ADDED,
   type Article,
@@ -17,7 +17,7 @@ import { readLists } from "../live/following.ts";
 import { listArticles } from "../live/list.ts";
 import { forgotPassword, onSession, onUser, register, session, signIn, signOut } from "../live/session.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
-import { messageOf, timeText } from "../shared/model.ts";
+import { messageOf, timeText, totalText } from "../shared/model.ts";
 
 // Dialogs and forms
 
@@ -55,8 +55,8 @@ const showsDrafts = (): boolean => find("#drafts").ariaPressed === "true";
 let list: ReturnType<typeof listArticles> | undefined;
 
 function showRows({ totalCount, edges, pageInfo }: ArticlesData["articles"]): void {
-  find("#total").textContent =
-    totalCount === 0 ? "Nothing here yet." : `${totalCount} ${totalCount === 1 ? "article" : "articles"}`;
+  const hasMore = pageInfo.hasNextPage && edges.length < MOST;
+  find("#total").textContent = totalText(totalCount, edges.length, hasMore);
   const rows = edges.map(({ node: { id, title, author } }) =>
     element(
       "li",
@@ -66,7 +66,7 @@ function showRows({ totalCount, edges, pageInfo }: ArticlesData["articles"]): vo
     ),
   );
   find("#articles").replaceChildren(...rows);
-  find("#more").hidden = !pageInfo.hasNextPage;
+  find("#more").hidden = !hasMore;
 }
 
 function showList(drafts: boolean): void {

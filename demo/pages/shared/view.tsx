@@ -3,7 +3,7 @@ import type { ArticlesData, NewArticle } from "../live/articles.ts";
 import { type Article, type Comment, isNew } from "../live/comments.ts";
 import { Account, Dialog, useUser } from "./account.tsx";
 import { Form } from "./form.tsx";
-import { messageOf, timeText } from "./model.ts";
+import { messageOf, timeText, totalText } from "./model.ts";
 
 type PageProps = {
   /** `drafts`: the id of the user whose drafts are listed; null for what is published. */
@@ -68,19 +68,19 @@ type ListProps = {
   readonly articles: ArticlesData["articles"] | undefined;
   readonly fault: Error | undefined;
   open(id: string): void;
-  /** Null if all are shown. */
+  /** Null if all are shown, or as many as a list may have. */
   readonly more: (() => void) | null;
 };
 
 export function ArticleList({ articles, fault, open, more }: ListProps) {
   const message = fault && <p role="alert">{messageOf(fault)}</p>;
   if (articles === undefined) return message ?? <p role="status">Loading…</p>;
-  const { totalCount: total, edges } = articles;
+  const { totalCount, edges } = articles;
   return (
     <>
       {message}
       <p role="status" className="quiet">
-        {total === 0 ? "Nothing here yet." : `${total} ${total === 1 ? "article" : "articles"}`}
+        {totalText(totalCount, edges.length, more !== null)}
       </p>
       <ul>
         {edges.map(({ node: { id, title, author } }) => (

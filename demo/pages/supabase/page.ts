@@ -6,7 +6,7 @@ import { checkSession } from "../live/check-session.ts";
 import { limitedFetch } from "../live/limited-fetch.ts";
 import { COLUMNS, followComments, type LiveComment } from "../live/live-comments.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
-import { messageOf } from "../shared/model.ts";
+import { messageOf, totalText } from "../shared/model.ts";
 
 const key = import.meta.env.VITE_ANON_KEY;
 if (!key) {
@@ -143,9 +143,10 @@ function showList(drafts: boolean, rows = drafts === isDrafts ? length : ROWS): 
         ),
       );
       find("#articles").replaceChildren(...lines);
-      find("#more").hidden = read.rows.length >= read.count;
-      find("#total").textContent =
-        read.count === 0 ? "Nothing here yet." : `${read.count} ${read.count === 1 ? "article" : "articles"}`;
+      // Fewer rows than asked for, but not all: DB_MAX_ROWS.
+      const hasMore = read.rows.length < read.count && read.rows.length >= rows;
+      find("#more").hidden = !hasMore;
+      find("#total").textContent = totalText(read.count, read.rows.length, hasMore);
     },
     (error) => {
       find("#total").textContent = messageOf(error);
