@@ -16,6 +16,19 @@ const PAGES = ["accounts", "errors", "graphql", "live-comments", "supabase-js"];
 const FILES = PAGES.flatMap((page) => [
   ...readFileSync(`docs/${page}.md`, "utf8").matchAll(/^```ts (\S+\.ts)\n([\s\S]*?)^```$/gm),
 ]).map(([, name, text]) => [name!, text!] as const);
+/** The components that put the files of a client together: "```tsx apollo-page.tsx". */
+const COMPONENTS = new Map(
+  [...readFileSync("docs/live-comments.md", "utf8").matchAll(/^```tsx (\S+\.tsx)\n([\s\S]*?)^```$/gm)].map(
+    ([, name, text]) => [name!, text!],
+  ),
+);
+const ROOTS: Readonly<Record<string, string>> = {
+  "apollo-page.tsx": `
+    import { ApolloProvider } from "@apollo/client/react";
+    import { client } from "./apollo";
+    const page = <ApolloProvider client={client}><Articles /></ApolloProvider>;`,
+  "urql-page.tsx": "const page = <Articles />;",
+};
 
 /** What the tests do with the files of each client. */
 const COMMON = `
@@ -129,8 +142,20 @@ beforeAll(() => {
       name === "follow.ts" ? text : text.replace(USED, "import type { Read }"),
     );
   writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);
+  for (const [name, text] of COMPONENTS) {
+    writeFileSync(join(folder, name), text);
+    writeFileSync(
+      join(folder, `test-${name}`),
+      `import { createRoot } from "react-dom/client";
+       import * as session from "./session";
+       import { Articles } from "./${name.replace(".tsx", "")}";
+       ${ROOTS[name]}
+       createRoot(document.body).render(page);
+       Object.assign(globalThis, { session });`,
+    );
+  }
   const { compilerOptions } = JSON.parse(readFileSync("demo/pages/tsconfig.json", "utf8"));
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "*.tsx"] }));
 });
 
 test("the documents have each file of a page once, and all of them compile", () => {
@@ -154,6 +179,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "check-session.ts",
   ];
   expect(FILES.map(([name]) => name)).toEqual(names);
+  expect([...COMPONENTS.keys()].sort()).toEqual(Object.keys(ROOTS));
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
   expect(compile()).toBe("");
 });
@@ -217,6 +243,7 @@ describe.skipIf(!installed)("in a browser", () => {
     const output = await build({
       ...{ root: folder, configFile: false, logLevel: "warn" },
       define: { "process.env.NODE_ENV": '"production"' },
+      oxc: { jsx: { runtime: "automatic", development: false } },
       build: { write: false, lib: { entry: join(folder, name), formats: ["iife"], name: "page" } },
     });
     return (output as any)[0].output[0].code;
@@ -495,6 +522,36 @@ describe.skipIf(!installed)("in a browser", () => {
       expect(all.at(-1)!.filter((line) => line.startsWith("new"))).toEqual([]);
     },
   );
+
+  test.each(Object.keys(ROOTS))("the component in %s lists articles, follows comments and sends one", async (name) => {
+    scripts.set(name, await bundle(`test-${name}`));
+    const { owner } = service.database;
+    const title = `Shown by ${name}`;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
+      [title],
+    );
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
+    for (let i = 1; i <= 12; i++) await write(`${i}`);
+    const page = await open(name);
+    page.on("pageerror", (error) => expect.unreachable(error.message));
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    await page.getByRole("button", { name: title, exact: true }).click();
+    const article = page.locator("section", { has: page.getByRole("heading", { name: title, exact: true }) });
+    const shown = () => article.getByRole("listitem").allInnerTexts();
+    const numbers = (from: number) => Array.from({ length: 13 - from }, (_, i) => `Bob Kahn: ${from + i}`);
+    await expect.poll(shown, POLL).toEqual(numbers(3));
+    await article.getByRole("button", { name: "Earlier", exact: true }).click();
+    await expect.poll(shown, POLL).toEqual(numbers(1));
+    await write("live");
+    await expect.poll(shown, POLL).toEqual([...numbers(1), "Bob Kahn: live"]);
+    await article.getByLabel("Your comment").fill("own");
+    await page.keyboard.press("Enter");
+    await expect.poll(shown, POLL).toEqual([...numbers(1), "Bob Kahn: live", "Ada Lovelace: own"]);
+    await page.evaluate("session.signOut()");
+    await article.locator("form").waitFor({ state: "detached" });
+  });
 
   test("with socket.ts a page has one connection, also while it follows nothing", async () => {
     const { owner } = service.database;
