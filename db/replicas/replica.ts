@@ -27,8 +27,8 @@ const NOT_FOLLOWING = "it does not follow the primary (yet)";
 
 /** Milliseconds until the next look, if nothing waits for it. */
 const IDLE = 500;
-/** The same while a read waits. */
-const BUSY = 2;
+/** The same while a read waits: each time twice as many, while it replays nothing. The position of a client may be one that never comes. */
+const [BUSY, MAX_BUSY] = [2, 16];
 /** Milliseconds after which a server that does not answer counts as dead. */
 const SILENT = 2000;
 /** Milliseconds between two looks at a replica that has to show that it follows the primary. */
@@ -55,6 +55,8 @@ export class Replica {
   /** The stream of the primary that it is known to follow; "" while that is uncertain. */
   #followed = "";
   #timer: NodeJS.Timeout | undefined;
+  /** Milliseconds until the next look, while a read waits. */
+  #busyPause = BUSY;
   #isLooking = false;
   #isClosed = false;
 
@@ -83,6 +85,7 @@ export class Replica {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
     clearTimeout(this.#timer);
+    const before = this.replayed;
     try {
       const state = await this.#read();
       this.#apply(this.#mayFollow(state) ? await this.#prove(state) : state);
@@ -92,7 +95,9 @@ export class Replica {
     this.#isLooking = false;
     this.#options.onLook();
     if (this.#isClosed) return;
-    const pause = this.fault === null && isBusy() ? BUSY : IDLE;
+    const isAwaited = this.fault === null && isBusy();
+    const pause = isAwaited ? this.#busyPause : IDLE;
+    this.#busyPause = isAwaited && this.replayed === before ? Math.min(2 * this.#busyPause, MAX_BUSY) : BUSY;
     this.#timer = setTimeout(() => this.look(isBusy), pause).unref();
   }
 

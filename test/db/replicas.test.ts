@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import pg from "pg";
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { PrimaryPosition } from "../../db/replicas/primary-position.ts";
+import { Replica } from "../../db/replicas/replica.ts";
 import { POLL } from "../support/command.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import {
@@ -344,6 +346,31 @@ test("without the right to write a message into the log, a replica must replay w
   const before = await primary.mark();
   await owner.query("insert into notes values (77, 'written')");
   expect(await primary.mark()).toBeGreaterThan(before);
+});
+
+test("a replica is looked at less often while a read waits for a position that does not come", async () => {
+  const pool = new pg.Pool({ connectionString: rig.primary.url });
+  const primary = new PrimaryPosition(pool, 1000);
+  await primary.sample();
+  let looks = 0;
+  const replica = new Replica({
+    url: Object.assign(new URL(rig.primary.url), { host: new URL(second.url).host }).href,
+    ...{ name: second.name, transactions: {} as never, primary, maxLag: 3_600_000 },
+    onState: () => {},
+    onLook: () => void looks++,
+  });
+  onTestFinished(async () => {
+    await replica.close();
+    await pool.end();
+  });
+  await replica.look(() => true);
+  await vi.waitUntil(() => replica.fault === null, POLL);
+  await pauseReplicas();
+  looks = 0;
+  await sleep(2000);
+  expect(looks).toBeGreaterThan(5);
+  // Every 2 milliseconds it would be up to 1000.
+  expect(looks).toBeLessThan(150);
 });
 
 describe("a replica that cannot answer", () => {
