@@ -34,8 +34,8 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     ...["advisor", "console"],
   ],
   Operators: [
-    ...["deployment", "scaling", "configuration", "settings", "metrics", "runbook", "federated-sign-in", "SECURITY.md"],
-    "bench/results.md",
+    ...["deployment", "scaling", "configuration", "settings", "from-postgrest", "metrics", "runbook"],
+    ...["federated-sign-in", "SECURITY.md", "bench/results.md"],
   ],
   "Developers of the service": ["architecture", "changes", "tour", "glossary", "decisions/README", "releasing"],
 };

@@ -55,8 +55,8 @@ test("docs/configuration.md lists the settings that a reload applies", () => {
   expect(listed.match(/\w+/g)).toEqual(RELOADABLE);
 });
 
-test("docs/configuration.md lists the supported settings of PostgREST", () => {
-  expect(tableRows("docs/configuration.md", "## Moving from PostgREST")).toEqual(describePostgrest());
+test("docs/from-postgrest.md lists the supported settings of PostgREST", () => {
+  expect(tableRows("docs/from-postgrest.md", "## Settings in the environment")).toEqual(describePostgrest());
 });
 
 test("docs/advisor.md lists every rule with its level and reason", async () => {
