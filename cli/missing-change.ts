@@ -53,7 +53,14 @@ export async function withMissingChange<Result>(
     const access = new RowAccessCheck({ database, catalog: () => catalog, appSettings });
     const policies = () => retryLocked(() => readPolicies(database.catalog, schemas));
     const readSetup = (table: Table) => readChangesSetup(database.catalog, table, read, { schemas, logins });
-    const check = new MissingChangeCheck({ rights, access, logins, policies, readSetup });
+    const check = new MissingChangeCheck({
+      rights,
+      access,
+      anonymousRole: config.dbAnonRole,
+      logins,
+      policies,
+      readSetup,
+    });
     const { filterLimits } = rights;
     return await use({ check, catalog, login, filterLimits, find: (...row) => findRow(access, ...row) });
   } finally {

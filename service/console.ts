@@ -101,7 +101,10 @@ export function createConsole({
     const read = { missing, usesOutbox: mode === "outbox", publication, isManaged: manager === "service" };
     return readChangesSetup(database.catalog, table, read, { schemas: config.dbSchemas, logins });
   };
-  const changes = new MissingChangeCheck({ rights: rest.rights, access: check, logins, policies, readSetup });
+  const changes = new MissingChangeCheck({
+    ...{ rights: rest.rights, access: check, anonymousRole: config.dbAnonRole },
+    ...{ logins, policies, readSetup },
+  });
   const why = whyView({
     ...{ ...as, catalog, check, policies, changes },
     filterLimits: () => rest.rights.filterLimits,

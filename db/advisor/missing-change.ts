@@ -41,6 +41,8 @@ export type ChangeQuestion = {
 export type MissingChangeOptions = {
   readonly rights: Rights;
   readonly access: RowAccessCheck;
+  /** That of subscribers without a token. */
+  readonly anonymousRole: string;
   /** The login roles that take on the roles of callers. */
   readonly logins: readonly string[];
   policies(): Promise<readonly Policy[]>;
@@ -65,13 +67,14 @@ export class MissingChangeCheck {
     const steps = [...setupSteps(setup, table, change.event), role];
     if (!role.isMet) return nothing(steps);
     const rows = await askedRows(change, table, (values) => this.#write(table, values, caller));
-    steps.push(this.#grantStep(question));
+    const signedOut = this.#signedOutStep(question);
+    steps.push(signedOut ?? this.#grantStep(question));
     const { filter, obstacles } = await this.#filterOf(question);
     if (question.filter !== null) steps.push(step("The subscriber may use the filter", obstacles));
     const view = await this.#options.rights.view(table, caller.role);
     if (!("refusal" in view)) steps.push(...columnSteps(question, setup, view, filter));
     const isPossible = steps.every(({ isMet, isRequired }) => isMet || !isRequired) && !("refusal" in view);
-    steps.push(...(await this.#rowSteps(question, rows, filter)));
+    if (signedOut === null) steps.push(...(await this.#rowSteps(question, rows, filter)));
     return isPossible ? this.#deliver(question, setup, rows, filter, steps) : nothing(steps);
   }
 
@@ -81,11 +84,32 @@ export class MissingChangeCheck {
     const { roles } = rights.catalog;
     const condition = `The service may act as the role ${role}`;
     if (!roles.has(role)) return step(condition, [fixable("there is no such role", [])]);
-    const mayBecome = (login: string) =>
-      login === role || roles.get(login)?.isSuperuser || roles.get(login)?.mayBecome.has(role);
-    if (logins.some(mayBecome)) return step(condition, []);
+    if (this.#mayBecome(role)) return step(condition, []);
     const grant = `grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(logins[0]!)}`;
     return step(condition, [fixable("the login of the service may not become it", [grant])]);
+  }
+
+  #mayBecome(role: string): boolean {
+    const { logins, rights } = this.#options;
+    const { roles } = rights.catalog;
+    return logins.some(
+      (login) => login === role || roles.get(login)?.isSuperuser || roles.get(login)?.mayBecome.has(role),
+    );
+  }
+
+  /** Subscribers without a token, to a table that only others may read, are not to get a grant. Null for all others. */
+  #signedOutStep({ table, caller }: ChangeQuestion): Step | null {
+    const { rights, anonymousRole, logins } = this.#options;
+    const { catalog } = rights;
+    const mayRead = (role: string) => missingGrants(catalog, role, table, "select").length === 0;
+    if (caller.role !== anonymousRole || mayRead(caller.role)) return null;
+    const others = [...catalog.roles.values()].filter(
+      ({ name, bypassesRowSecurity }) => !bypassesRowSecurity && !logins.includes(name) && this.#mayBecome(name),
+    );
+    const readers = others.map(({ name }) => name).filter(mayRead);
+    if (readers.length === 0) return null;
+    const reason = `${caller.role} may not SELECT from ${table.schema}.${table.name}, but ${readers.join(", ")} may: send a token (in a channel, setAuth() before subscribe()), or ask about a role and the claims of a token`;
+    return step("The subscriber is signed in", [fixable(reason, [])]);
   }
 
   #grantStep({ table, caller: { role } }: ChangeQuestion): Step {

@@ -39,6 +39,14 @@ test("npx content-service why says that a row leaves the view of a subscriber", 
   expect((await npmWhy("notes", "INSERT", "--key", "2")).stderr).toContain("sees no row with this key in public.notes");
 });
 
+test("npx content-service why opens no table of signed-in users to subscribers without a token", async () => {
+  const { stdout } = await npmWhy("notes", "INSERT", "--key", "1");
+  expect(stdout).toContain(
+    "no   The subscriber is signed in\n       anon may not SELECT from public.notes, but admin, authenticated may: send a token",
+  );
+  expect(stdout).not.toMatch(/grant|create policy/);
+});
+
 test("npx content-service why --help documents every option", async () => {
   const { exitCode, stdout } = await npmWhy("--help");
   expect(exitCode).toBe(0);
