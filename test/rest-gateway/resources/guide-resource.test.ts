@@ -17,8 +17,8 @@ import { startTestService, type TestService } from "../../support/service.ts";
 const GUIDE = readFileSync("docs/dba-guide.md", "utf8");
 
 /** The blocks of code with a language below a heading. */
-function blocksOf(heading: string): string[] {
-  const [section = ""] = GUIDE.slice(GUIDE.indexOf(`## ${heading}`) + 3).split(/\n##+ /);
+function blocksOf(heading: string, page = GUIDE): string[] {
+  const [section = ""] = page.slice(page.indexOf(`## ${heading}`) + 3).split(/\n##+ /);
   return [...section.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code]) => code!);
 }
 
@@ -85,9 +85,9 @@ test("the tables of docs/dba-guide.md that members share are read by members and
   expect(await as("ada", "select user_id::int from notebook_members")).toEqual([{ user_id: 3 }]);
 });
 
-test("the statements for large tables in docs/dba-guide.md run", async () => {
+test("the statements for large tables in docs/migrations.md run", async () => {
   await sql("insert into public.bookmarks (user_id, article_id) select 1, 1 from generate_series(1, 12000)");
-  const [preparation] = blocksOf("Large tables");
+  const [preparation] = blocksOf("Large tables", readFileSync("docs/migrations.md", "utf8"));
   for (const { text } of statementsOf(preparation!)) await sql(text);
   expect(await sql("select count(*)::int from public.bookmarks where note = ''")).toEqual([{ count: 12000 }]);
   await expect(sql("update public.bookmarks set note = null")).rejects.toThrow(/null value in column "note"/);
@@ -99,6 +99,10 @@ let service: TestService;
 beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(column!);
+  const [extension] = blocksOf("Extensions");
+  await database.owner.query(`${extension};
+    grant select, insert (room, during) on public.bookings to anon;
+    insert into public.bookings (room, during) values (1, '[2026-11-26 10:00, 2026-11-26 11:00)')`);
   const added = new Function(`return {${field}}`)();
   const withField = (resource: Description) =>
     resource.name === "users" ? { ...resource, fields: { ...resource.fields, ...added } } : resource;
@@ -146,4 +150,14 @@ test("a field without the grant of sign-up is an internal error, and the log say
   const grant =
     "the hook new_user gets name, email, locale and runs as auth_owner, which lacks a privilege (permission denied for table users)";
   await expect.poll(() => lines.filter((line) => line.includes(grant))).toHaveLength(2);
+});
+
+test("the constraint of an extension in docs/dba-guide.md refuses what overlaps, with its comment", async () => {
+  const book = async (during: string) =>
+    (await sendTo(service.url, "POST /rest/v1/bookings", { body: { room: 1, during } })).json;
+  expect(await book("[2026-11-26 10:30, 2026-11-26 12:00)")).toMatchObject({
+    code: "23P01",
+    hint: "the room is taken at this time",
+  });
+  expect(await book("[2026-11-26 11:00, 2026-11-26 12:00)")).toBeUndefined();
 });
