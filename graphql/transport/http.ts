@@ -25,6 +25,8 @@ export type GraphQLHttpOptions = StreamOptions & {
   onInternalError(error: unknown, requestId: string): void;
 };
 
+const ALLOW = "GET, POST, OPTIONS";
+
 /**
  * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json, every well-formed request gets
  * status 200. With application/graphql-response+json, a document that cannot be executed gets 400.
@@ -35,6 +37,8 @@ export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => 
     const { request, response, head } = exchange;
     head.notes.route = "/graphql";
     setHead(response, head);
+    // CORS has answered a preflight.
+    if (request.method === "OPTIONS") return void response.writeHead(204, { Allow: ALLOW }).end();
     const mediaType = mediaTypeOf(request.headers.accept);
     const answered = await answerTo(exchange, mediaType, options);
     if (answered) sendAnswer(response, mediaType, answered);
@@ -160,7 +164,7 @@ async function readRequest(
   const { headers } = request;
   if (request.method === "POST") return located(requestOf(await readJson(request, limits)), headers);
   if (request.method === "GET") return located(requestOf(queryParameters(request, limits)), headers);
-  response.setHeader("Allow", "GET, POST");
+  response.setHeader("Allow", ALLOW);
   throw problem("POST only", { message: "send a POST request, or a GET request with a query" });
 }
 

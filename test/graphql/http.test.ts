@@ -167,9 +167,15 @@ describe("a GET request", () => {
     expect((await get({ query: "subscription { onArticleCreated { id } }" })).status).toBe(400);
   });
 
-  test.each(["PUT", "PATCH", "DELETE", "HEAD"])("that uses %s instead is 405 with Allow: GET, POST", async (method) => {
+  test.each([
+    ["PUT", 405],
+    ["PATCH", 405],
+    ["DELETE", 405],
+    ["HEAD", 405],
+    ["OPTIONS", 204],
+  ])("that uses %s instead is %i with Allow: GET, POST, OPTIONS", async (method, expected) => {
     const { status, headers } = await send("/graphql", { method });
-    expect([status, headers.get("allow")]).toEqual([405, "GET, POST"]);
+    expect([status, headers.get("allow")]).toEqual([expected, "GET, POST, OPTIONS"]);
   });
 });
 
