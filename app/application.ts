@@ -5,6 +5,7 @@ import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { parseValue } from "../config/setting-types.ts";
+import { Templates } from "../rest-gateway/auth/mail/templates.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
@@ -91,11 +92,13 @@ export function applicationOf(
   refuseDuplicates(resources, folder);
   const tasks = chosen(config.tasks ?? []);
   refuseTasks(tasks, folder);
+  const mailFolder = existingIn(folder, "mail");
+  if (settings.hasAuth) new Templates(mailFolder);
   return {
     folder,
     migrationsFolder: existingIn(folder, MIGRATIONS),
     seedFile: existingIn(folder, "db/seed.sql"),
-    mailFolder: existingIn(folder, "mail"),
+    mailFolder,
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: chosen(config.dialects ?? []),

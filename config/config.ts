@@ -3,21 +3,20 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
-import { isLoopbackUrl, isOnLoopback, LOOPBACK } from "./json-file.ts";
-import { isJwk, readJwks } from "./json-web-keys.ts";
+import { rejectConflicts } from "./conflicts.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { isPage, PAGE_NAMES, type PageName } from "./page-names.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { type CamelCase, camelCase, hasDomain, parseValue } from "./setting-types.ts";
+import { type CamelCase, camelCase, parseValue } from "./setting-types.ts";
 import { hasCollector, SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./config-error.ts";
 export type { PasswordClass } from "./setting-types.ts";
 
-type Parsed = {
+export type Parsed = {
   readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
     ? T
     : never;
@@ -227,72 +226,3 @@ function readSetting(
 }
 
 const isUnknown = (name: string) => (FAMILIES.test(name) || isPage(name) || name in LIMITS) && !(name in SETTINGS);
-
-function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
-  const migrate = parsed.migrate !== "off";
-  const { jwtSecret } = parsed;
-  const allowsLoopback = parsed.authProvidersNetworks.includes(LOOPBACK);
-  const jwtIssuers = parsed.jwtIssuers || [];
-  const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
-  const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
-    [
-      // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
-      needsKeys && !embedded && !hasKeys && (migrate || parsed.apiKeyRequired),
-      "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
-    ],
-    [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],
-    [
-      embedded && parsed.takeover !== "",
-      "TAKEOVER requires DATABASE_URL: only one process can run the embedded database",
-    ],
-    [parsed.takeover !== "" && parsed.port === 0, "TAKEOVER requires a PORT, which both services share"],
-    [parsed.takeover !== "" && process.platform !== "linux", "TAKEOVER requires Linux"],
-    [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
-    [
-      embedded && parsed.taskConcurrency === 0,
-      "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
-    ],
-    [
-      /^smtps?:/.test(parsed.mailUrl) && parsed.mailFrom === "",
-      "MAIL_URL requires MAIL_FROM, the sender of the e-mails",
-    ],
-    [
-      /^https?:/.test(parsed.mailUrl) && parsed.mailSecret === "",
-      "MAIL_URL with a webhook requires MAIL_SECRET, which signs its requests",
-    ],
-    [!migrate && parsed.mailUrl !== "", "MAIL_URL requires MIGRATE=on"],
-    [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
-    [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
-    [embedded && parsed.changesUrl !== "", "CHANGES_URL requires DATABASE_URL"],
-    [embedded && parsed.databaseReplicaUrls.length > 0, "DATABASE_REPLICA_URLS requires DATABASE_URL"],
-    [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
-    [migrate && Boolean(parsed.dbConfig), "DB_CONFIG requires MIGRATE=off"],
-    [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
-    [!hasDomain(parsed.baseUrl, parsed.passkeyDomain), "PASSKEY_DOMAIN must be that of BASE_URL, or one above it"],
-    [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
-    [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
-    [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
-    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_KEY requires MIGRATE=on"],
-    // The service needs a secret to sign with, and a JSON Web Key may be a public key.
-    [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
-    [
-      allowsLoopback && !isOnLoopback(parsed),
-      "AUTH_PROVIDERS_NETWORKS=loopback is for tests: it requires BASE_URL, or HOST, on a loopback address",
-    ],
-    [
-      !allowsLoopback &&
-        jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
-      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
-    ],
-  ];
-  refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));
-  if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
-}
-
-function rejectInvalidKeys(jwks: string): void {
-  try {
-    readJwks(jwks);
-  } catch (error) {
-    throw new ConfigError(`JWT_SECRET ${(error as Error).message}`);
-  }
-}

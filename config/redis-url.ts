@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 
 /** What REDIS_URL names: one server, the Sentinels that know the primary, or some nodes of a cluster. */
@@ -55,13 +56,23 @@ export function parseRedisUrl(text: string): RedisUrl {
   return { ...url, tls: s === "" ? null : url.tls };
 }
 
+/** Parsing the setting reads the files of its certificates: one that is missing is found before the database is changed. */
 export const redisUrl = z.string().superRefine((text, { addIssue }) => {
   try {
-    parseRedisUrl(text);
+    const { tls } = parseRedisUrl(text);
+    for (const file of Object.values(tls ?? {})) if (file !== "") assertReadable(file);
   } catch (error) {
     addIssue((error as Error).message);
   }
 });
+
+function assertReadable(file: string): void {
+  try {
+    readFileSync(file);
+  } catch (error) {
+    fail(`names a file that cannot be read: ${(error as Error).message}`);
+  }
+}
 
 function fail(message: string): never {
   throw new TypeError(message);

@@ -3,12 +3,17 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { outcomeOf } from "../cli/command.ts";
+import { doctor } from "../cli/doctor.ts";
+import { migrationCommand } from "../cli/migration.ts";
+import { upgrade } from "../cli/upgrade.ts";
 import { readConfig } from "../config/config.ts";
 import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import { createLog } from "../http/pipeline/log.ts";
 import { startService } from "../server.ts";
 import { applicationStart, devStart, nodeRun, npmStart, type Settings } from "./support/command.ts";
+import { createTestDatabase } from "./support/database.ts";
 import { processesNamed } from "./support/processes.ts";
 import { JWT_SECRET } from "./support/service.ts";
 
@@ -82,6 +87,22 @@ describe("the command line", () => {
     expect(await command.exited()).toBe(2);
     expect(command.stderr).toBe('PORT must be a whole number (is "http")\n');
     expect(command.stdout).toBe("");
+  });
+
+  test("settings that contradict each other end start, doctor, upgrade and migrate with exit code 2, and the database stays as it was", async () => {
+    const database = await createTestDatabase(undefined, "template1");
+    onTestFinished(() => database.drop());
+    const settings = { DATABASE_URL: database.url, JWT_SECRET, SIGNUP: "invite", EMAIL_CONFIRM: "required" };
+    const message = "EMAIL_CONFIRM=required requires MAIL_URL and the module tasks, which send the e-mails";
+    const command = nodeRun("start", { dataDir, settings });
+    expect(await command.exited()).toBe(2);
+    expect(command.stderr).toBe(`${message}\n`);
+    const environment = { ...settings, APPLICATION: "demo" };
+    for (const work of [doctor([], environment), upgrade(["--yes"], environment)])
+      expect(await outcomeOf(work)).toEqual({ exitCode: 2, stdout: "", stderr: `${message}\n` });
+    await expect(migrationCommand(["status"], { environment })).rejects.toMatchObject({ exitCode: 2, message });
+    const { rows } = await database.owner.query("select nspname from pg_namespace where nspname !~ '^pg_' order by 1");
+    expect(rows.map(({ nspname }) => nspname)).toEqual(["information_schema", "public"]);
   });
 
   test.each([

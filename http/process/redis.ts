@@ -70,12 +70,9 @@ export class Redis {
     this.prefix = options.prefix;
   }
 
-  /** Begins to connect. The client library is loaded only where it is used. Rejects if the URL names a file that cannot be read. */
+  /** Begins to connect. The client library is loaded only where it is used. */
   static async open(options: RedisOptions): Promise<Redis> {
     const redis = new Redis(await import("@redis/client"), options);
-    await redis.#servers.readCertificates().catch(({ message }: Error) => {
-      throw new Error(`REDIS_URL names a file that cannot be read: ${message}`);
-    });
     void redis.#connect();
     return redis;
   }

@@ -442,6 +442,11 @@ test.each([
   ],
   ["REDIS_URL", "redis+cluster://a,b/1", "REDIS_URL must not name a database of a cluster, which has only one"],
   ["REDIS_URL", "redis://a?ssl=true", "REDIS_URL must not have the parameter ssl"],
+  [
+    "REDIS_URL",
+    "rediss://a?sslrootcert=/missing.pem",
+    "REDIS_URL names a file that cannot be read: ENOENT: no such file or directory, open '/missing.pem'",
+  ],
   ["REDIS_URL", "redis://a?sslrootcert=/ca.pem", "REDIS_URL names certificates, which require rediss instead of redis"],
   ["REDIS_URL", "rediss://a?sslcert=/cert.pem", "REDIS_URL must have both sslcert and sslkey, or none"],
   ["REDIS_URL", "redis://a?sentinel_password=x", "REDIS_URL has a password of Sentinels, and names none"],
@@ -580,6 +585,16 @@ test.each([
     "a standby of the embedded database",
     { DATABASE_URL: "", CHANGES_URL: DATABASE_URL },
     "CHANGES_URL requires DATABASE_URL",
+  ],
+  [
+    "EMAIL_CONFIRM without MAIL_URL",
+    { ...OWN, EMAIL_CONFIRM: "required" },
+    "EMAIL_CONFIRM=required requires MAIL_URL and the module tasks, which send the e-mails",
+  ],
+  [
+    "EMAIL_CONFIRM without the module tasks",
+    { EMAIL_CONFIRM: "claim", MODULES: "auth" },
+    "EMAIL_CONFIRM=claim requires MAIL_URL and the module tasks, which send the e-mails",
   ],
   ["roles of operators with MIGRATE=on", { CONSOLE_ROLES: "admin" }, "CONSOLE_ROLES requires MIGRATE=off"],
   ["no anonymous role with MIGRATE=on", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none requires MIGRATE=off"],

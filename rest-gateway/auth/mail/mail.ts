@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
-import { type Config, ConfigError } from "../../../config/config.ts";
+import type { Config } from "../../../config/config.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { AuthFunctions } from "../functions.ts";
 import { isSignupOpen } from "../registration.ts";
@@ -67,10 +67,6 @@ export class MailService {
     this.settings = settings;
     this.repository = new MailRepository(functions);
     this.isOn = hasTasks && settings.mailUrl !== "";
-    if (settings.emailConfirm !== "off" && !this.isOn)
-      throw new ConfigError(
-        `EMAIL_CONFIRM=${settings.emailConfirm} requires MAIL_URL and the module tasks, which send the e-mails`,
-      );
     this.#url = url;
     this.#log = log;
     this.#templates = new Templates(folder);
