@@ -17,6 +17,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   json: "json",
   sql: "pgsql",
   ts: "typescript",
+  tsx: "typescript",
   js: "typescript",
   html: "xml",
   yaml: "yaml",

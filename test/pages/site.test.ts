@@ -140,6 +140,12 @@ describe("/docs/…", () => {
     expect(page).toMatch(/<code>[^<]*&lt;[^<]*<\/code>/);
   });
 
+  test("files of a page have their name, and code of each language its colours", async () => {
+    const page = await text("/docs/live-comments");
+    for (const name of ["urql.ts", "urql-page.tsx"])
+      expect(page).toMatch(new RegExp(`<p class="file">${name}</p><pre tabindex="0"><code><span class="hljs-`));
+  });
+
   test("pages load nothing from elsewhere and run no inline script", async () => {
     const policy = (await get("/docs/tables", HTML)).headers.get("content-security-policy");
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
