@@ -80,6 +80,7 @@ export async function createApp(options: AppOptions) {
     const links = linksOf(config, config.pages.includes("console") && config.adminPort === 0);
     const forRest = { ...context, settings: config, application, baseUrl: url, links, log, onInternalError };
     const rest = await createRest(forRest);
+    auth?.startHousekeeping();
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     const announcement = new SchemaAnnouncement(context.database.catalog, { log, isReported: opened.isReported });

@@ -138,6 +138,8 @@ export type Auth = {
   follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
   start(): Promise<void>;
+  /** After the catalog was read: until then, each statement after another opens a connection, because the last one is being cleaned. */
+  startHousekeeping(): void;
   close(): Promise<void>;
 };
 
@@ -190,10 +192,12 @@ export function createAuth({
     eventSeconds: settings.auditRetention,
     emailSeconds: settings.emailReservation,
   };
-  const purge = async () => {
-    await Promise.all([repository.purge(retention), repository.purgeAnonymous(ANONYMOUS_SECONDS), mail.purge()]);
-  };
-  const housekeeping = new Housekeeping({ purge, onError });
+  const purges = [
+    () => repository.purge(retention),
+    () => repository.purgeAnonymous(ANONYMOUS_SECONDS),
+    () => mail.purge(),
+  ];
+  const housekeeping = new Housekeeping({ purges, onError });
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
@@ -266,8 +270,8 @@ export function createAuth({
         if (change === "providers" || change === "back") federated.providers.load().catch(onError);
       });
       await mail.start();
-      housekeeping.start();
     },
+    startHousekeeping: () => housekeeping.start(),
     close: async () => {
       mail.close();
       await Promise.all([housekeeping.close(), keyUses.close()]);

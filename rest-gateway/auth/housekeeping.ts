@@ -3,7 +3,7 @@ const HOUR = 3_600_000;
 export const ANONYMOUS_SECONDS = 30 * 24 * 3600;
 
 export type HousekeepingOptions = {
-  purge(): Promise<void>;
+  readonly purges: readonly (() => Promise<void>)[];
   onError(error: unknown): void;
 };
 
@@ -12,6 +12,7 @@ export class Housekeeping {
   readonly #options: HousekeepingOptions;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
+  #isClosed = false;
 
   constructor(options: HousekeepingOptions) {
     this.#options = options;
@@ -25,14 +26,16 @@ export class Housekeeping {
     this.#timer.unref();
   }
 
-  /** Stops, and waits for a running purge. */
+  /** Stops, and waits for a running purge, but starts no further one. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#timer);
     await this.#running;
   }
 
   async #purge(): Promise<void> {
-    const { purge, onError } = this.#options;
-    await purge().catch(onError);
+    const { purges, onError } = this.#options;
+    // One after the other: at the same time, each would open a connection of its own at a start.
+    for (const purge of purges) if (!this.#isClosed) await purge().catch(onError);
   }
 }
