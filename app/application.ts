@@ -33,6 +33,8 @@ export type Application = {
   readonly consoleLinks: readonly PageLink[];
   /** Loads its plugins of PostGraphile. */
   plugins(): Promise<readonly GraphileConfig.Plugin[]>;
+  /** HTTP status of a GraphQL response with an internal error. */
+  readonly internalStatus: number;
 };
 
 /** `path` is a path of the service, or a URL. */
@@ -105,6 +107,7 @@ export function applicationOf(
     routes: chosen(config.routes ?? []),
     tasks,
     consoleLinks: linksOf(chosen(config.console ?? {}).links ?? [], placeOf(config, folder)),
+    internalStatus: chosen(config.graphqlInternalStatus ?? 200),
     plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
   };
 }

@@ -56,6 +56,8 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
    *   graphql: () => import("./plugins/index.ts")  // export const plugins = [WordCountPlugin];
    */
   readonly graphql?: (environment: Values<Types>) => Promise<{ readonly plugins: readonly GraphileConfig.Plugin[] }>;
+  /** HTTP status of a GraphQL response with an internal error. 200, as the specification says, if it is not set. */
+  readonly graphqlInternalStatus?: OfEnvironment<200 | 400, Types>;
   /** What operators see in the console, after its pages. A page of your own is a route. */
   readonly console?: OfEnvironment<{ readonly links?: readonly ConsoleLink[] }, Types>;
 };

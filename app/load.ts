@@ -33,6 +33,7 @@ const MEMBERS: Readonly<Record<keyof Config, true>> = {
   routes: true,
   tasks: true,
   graphql: true,
+  graphqlInternalStatus: true,
   console: true,
 };
 

@@ -285,11 +285,6 @@ export const SETTINGS = {
     "off",
     "off: each request contains its GraphQL document. only and files, such as only app.json, admin.json: only the trusted documents in these files are executed, which are manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one. The files are read at start.",
   ),
-  GRAPHQL_INTERNAL_STATUS: setting(
-    oneOf("200", "400").transform(Number),
-    "200",
-    "HTTP status of a GraphQL response with an INTERNAL_ERROR: 200 or 400.",
-  ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),
     "1048576",

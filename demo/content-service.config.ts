@@ -32,6 +32,10 @@ export default defineConfig({
       .enum(["Time", "DateTime"], { error: "must be Time or DateTime" })
       .default("Time")
       .describe("Name of the GraphQL scalar for timestamps: Time (the default) or DateTime."),
+    GRAPHQL_INTERNAL_STATUS: z
+      .enum(["200", "400"], { error: "must be 200 or 400" })
+      .default("200")
+      .describe("HTTP status of a GraphQL response with an INTERNAL_ERROR: 200 (the default) or 400."),
   },
   seedAccounts: "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
   resources({ USERS_WRITE }, { embedded, hasAccounts }) {
@@ -41,6 +45,7 @@ export default defineConfig({
     return [{ ...users, editor: { role: "users_editor", isOpen } }, articles, comments];
   },
   dialects: ({ USERS_DIALECT }) => USERS_DIALECT,
+  graphqlInternalStatus: ({ GRAPHQL_INTERNAL_STATUS }) => (GRAPHQL_INTERNAL_STATUS === "400" ? 400 : 200),
   async graphql({ GRAPHQL_DELETE_ANONYMOUS, GRAPHQL_TIME_SCALAR }) {
     const { pluginsOf } = await import("./plugins/index.ts");
     return { plugins: pluginsOf({ deleteAnonymous: GRAPHQL_DELETE_ANONYMOUS, timeScalar: GRAPHQL_TIME_SCALAR }) };

@@ -33,7 +33,6 @@ export type GraphQLSettings = SchemaSettings &
     | "graphqlBadToken"
     | "graphqlDocuments"
     | "graphqlIntrospection"
-    | "graphqlInternalStatus"
     | "graphqlMaxComplexity"
     | "graphqlMaxSearches"
     | "graphqlMaxDepth"
@@ -57,6 +56,8 @@ export type GraphQLOptions = {
   readonly settings: GraphQLSettings;
   /** Loads the plugins of the application. */
   plugins(): Promise<readonly GraphileConfig.Plugin[]>;
+  /** HTTP status of a response with an internal error. */
+  readonly internalStatus: number;
   readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale" | "refreshed">;
   readonly metrics: OperationMetrics;
   /** Null when operations are not traced. */
@@ -119,7 +120,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const http = graphqlInterface({
     ...shared,
     limits: settings,
-    internalStatus: settings.graphqlInternalStatus,
+    internalStatus: options.internalStatus,
     badToken: settings.graphqlBadToken,
     streams,
     callers: new SocketCallers((listener) => notifications.onIdentityChange(listener)),

@@ -104,9 +104,11 @@ export async function createApp(options: AppOptions) {
     });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
-    const { plugins } = application;
+    const { plugins, internalStatus } = application;
     const graphql =
-      config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, plugins, metrics: operations, tracer });
+      config.graphqlMaxTables === 0
+        ? null
+        : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
     const explorer =
       graphql && config.pages.includes("graphiql")
         ? [explorerRouter({ examples: () => graphql.examples(), settings: config, links })]

@@ -50,6 +50,12 @@ describe("the settings of the demo", () => {
     expect(await names({ GRAPHQL_DELETE_ANONYMOUS: "false-result" })).toContain("DeleteAnonymousPlugin");
   });
 
+  test("GRAPHQL_INTERNAL_STATUS is 200 unless it says 400", () => {
+    expect(demo({}).internalStatus).toBe(200);
+    expect(demo({ GRAPHQL_INTERNAL_STATUS: "400" }).internalStatus).toBe(400);
+    expect(made({}).internalStatus).toBe(200);
+  });
+
   test("GRAPHQL_TIME_SCALAR decides about a plugin", async () => {
     expect(await names({})).not.toContain("DateTimePlugin");
     expect(await names({ GRAPHQL_TIME_SCALAR: "DateTime" })).toContain("DateTimePlugin");
@@ -64,6 +70,7 @@ describe("the settings of the demo", () => {
     ],
     ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
     ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
+    ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
   ])("%s=%s is refused", (name, value, message) => expect(() => demo({ [name]: value })).toThrow(message));
 
   test("are unknown without the demo", () =>

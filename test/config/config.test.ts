@@ -163,7 +163,6 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlIntrospection: "on",
     graphqlBadToken: "anonymous",
     graphqlNode: false,
-    graphqlInternalStatus: 200,
     graphqlDocuments: { mode: "off", byId: new Map() },
     bodyLimit: 1_048_576,
     cacheMemory: expect.any(Number),
@@ -301,7 +300,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 96 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(96));
+test("there are at most 95 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(95));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
@@ -344,7 +343,6 @@ test.each([
     "deprecated https://docs.example.com/v2",
     { apiV1Status: { guide: "https://docs.example.com/v2" } },
   ],
-  ["GRAPHQL_INTERNAL_STATUS", "400", { graphqlInternalStatus: 400 }],
   [
     "CORS_ORIGINS",
     "https://a.example, http://localhost:5173",
@@ -496,7 +494,6 @@ test.each([
     "deprecated nowhere",
     "deprecated https://a.example/?b",
   ].map((text): [string, string, string] => ["API_V1_STATUS", text, `API_V1_STATUS ${LIFECYCLE} (is "${text}")`]),
-  ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
   ["PAGES", "docs, swagger", 'PAGES must be none, or a list of docs, graphiql, console (is "docs, swagger")'],
   ["DOCS", "on", "DOCS is not a setting of this service: PAGES lists the pages that are served"],
   ["GRAPHIQL", "on", "GRAPHIQL is not a setting of this service: PAGES lists the pages that are served"],
