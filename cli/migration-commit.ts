@@ -5,11 +5,19 @@ import { parseArgs } from "node:util";
 import { COMMAND } from "../config/command.ts";
 import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
 import { commitMigration } from "../db/cluster/graphile-migrate.ts";
+import { writeNotes } from "../db/cluster/migration-notes.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { addBreaking, changelogOf } from "./application-changelog.ts";
 import { CommandError } from "./command.ts";
 import { inScratchCluster, installationOf, type MigrationOptions, urlsIn } from "./migration.ts";
-import { breaking, describeRefusal, describeVerdict, judgeCurrent, linesFor } from "./migration-judgement.ts";
+import {
+  breaking,
+  describeRefusal,
+  describeVerdict,
+  judgeCurrent,
+  judgementLines,
+  linesFor,
+} from "./migration-judgement.ts";
 
 export async function commit(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const { message, reason } = readCommitArguments(args);
@@ -29,9 +37,10 @@ export async function commit(args: string[], { startScratch, ...options }: Migra
     await withModules(cluster, installation, () => commitMigration(urlsIn(cluster), message, () => {}, folder));
     const committed = join(folder, "committed");
     const files = (await readdir(committed)).sort();
+    const migration = files.at(-1)!;
+    await writeNotes(join(committed, migration), { judgements: judgementLines(verdict), breaking: reason });
     // graphile-migrate lets only the owner read a migration, but another user may start the service.
     for (const file of files) await chmod(join(committed, file), 0o444);
-    const migration = files.at(-1)!;
     const written = `${describeVerdict(verdict)}db/migrations/committed/${migration} has been written.\n`;
     if (reason === null) return written;
     await addBreaking(changelogOf(folder), { migration, reason, changes: linesFor(changes) });

@@ -134,6 +134,12 @@ function textOf({ place, level, object, reason, rule, fix }: Judgement): string 
   return `${place}: ${level}: ${object}: ${reason} (${rule})${better}`;
 }
 
+/** What the rules of migrations have found, without places: the file of the migration has other lines. The advisor judges the result. */
+export const judgementLines = ({ judgements }: Verdict): readonly string[] =>
+  judgements
+    .filter(({ rule }) => rule in MIGRATION_RULES)
+    .map(({ object, reason, rule }) => `${object}: ${reason} (${rule})`);
+
 const listed = (changes: readonly Change[]): string =>
   linesFor(changes)
     .map((line) => `  ${line}`)

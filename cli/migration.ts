@@ -13,9 +13,10 @@ import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import { applyCurrent, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
 import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { removeNotes } from "../db/cluster/migration-notes.ts";
 import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { readMigrationState } from "../db/cluster/migration-state.ts";
-import { type Committed, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
+import { type Committed, CURRENT, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
 import { inTransaction } from "../db/cluster/modules.ts";
 import { statementsOf } from "../db/cluster/statements.ts";
 import { remember } from "../db/cluster/tried-statements.ts";
@@ -230,6 +231,7 @@ async function uncommit(_args: string[], { startScratch, ...options }: Migration
   await inScratchCluster(startScratch, (cluster) =>
     withModules(cluster, installation, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
   );
+  await removeNotes(join(folder, CURRENT));
   await removeBreaking(changelogOf(folder), last);
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, committed));

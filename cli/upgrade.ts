@@ -4,7 +4,9 @@ import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { changedMigrations, migrate } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { type MigrationState, pendingIn, readMigrationState } from "../db/cluster/migration-state.ts";
+import { type MigrationNotes, notesIn } from "../db/cluster/migration-notes.ts";
+import { type MigrationState, pendingIn, readMigrationState, stepFor } from "../db/cluster/migration-state.ts";
+import { readCommitted } from "../db/cluster/migrations-folder.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import { CommandError, cannotUseDatabase, ownerUrl, readService, withOwner } from "./command.ts";
@@ -13,8 +15,12 @@ const HELP = `\
 Upgrades the database to the installed version, while instances of the previous version serve it.
 
   ${COMMAND} upgrade          show what this version changes, and what it would do; the database is only read
+  ${COMMAND} upgrade --sql    show the SQL of these migrations of the application too
   ${COMMAND} upgrade --yes    run the migrations of the modules and of the application
   ${COMMAND} upgrade --help   show this help
+
+Below a migration of the application is what ${COMMAND} migrate commit has found in it: locks, tables that are written again, what
+its comments accept, and why it breaks clients.
 
 Install the new version first. The service does the same when it starts, except with MIGRATE=check. If a step fails, it has changed
 nothing: the modules are one step, and each migration of the application is one. Then the exit code is 1.
@@ -27,7 +33,7 @@ const CHANGELOG = new URL("../CHANGELOG.md", import.meta.url);
 /** The output for these arguments. Throws CommandError. */
 export async function upgrade(args: string[], environment?: Environment): Promise<string> {
   if (args.includes("--help") || args.includes("-h")) return HELP;
-  const unknown = args.find((each) => each !== "--yes");
+  const unknown = args.find((each) => each !== "--yes" && each !== "--sql");
   if (unknown !== undefined)
     throw new CommandError(2, `${unknown} is not an option of upgrade; see ${COMMAND} upgrade --help`);
   const { application, config } = await readService(environment);
@@ -45,7 +51,8 @@ export async function upgrade(args: string[], environment?: Environment): Promis
       // Otherwise the migration warns.
       if (state.changed.length > 0 && !migrates) warn("warning", changedMigrations(state.changed));
       if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
-      const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n`).join("")}`;
+      const details = await detailsOf(state, folder, args.includes("--sql"));
+      const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n${details.get(step) ?? ""}`).join("")}`;
       if (!migrates)
         return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
       await migrate(ownerUrl(direct), warn, installation);
@@ -56,6 +63,23 @@ export async function upgrade(args: string[], environment?: Environment): Promis
       throw error instanceof CommandError ? error : cannotUseDatabase(error);
     });
 }
+
+/** What the commit of each migration has found, and its SQL, below the step that runs it. */
+async function detailsOf({ migrations }: MigrationState, folder: string | null, hasSql: boolean) {
+  const files = migrations.filter(({ isApplied }) => !isApplied).map(({ file }) => file);
+  const details = files.map(async (file) => {
+    const { text } = await readCommitted(folder!, file);
+    const lines = [...noteLines(notesIn(text)), ...(hasSql ? text.trimEnd().split("\n") : [])];
+    return [stepFor(file), lines.map((line) => (line === "" ? "\n" : `    ${line}\n`)).join("")] as const;
+  });
+  return new Map(await Promise.all(details));
+}
+
+const noteLines = ({ judgements, accepted, breaking }: MigrationNotes): readonly string[] => [
+  ...judgements,
+  ...accepted.map(([rule, reason]) => `accepted, ${rule}: ${reason}`),
+  ...(breaking === null ? [] : [`it breaks clients: ${breaking} (CHANGELOG.md of the application lists the changes)`]),
+];
 
 const warn = (level: string, message: string): void => {
   if (level === "warning") process.stderr.write(`${message}\n`);

@@ -66,9 +66,12 @@ export function pendingIn({ modules, queue, migrations }: MigrationState): reado
   return [
     ...modules.flatMap(({ name, pending }) => (pending === "" ? [] : [`the module ${name}: a start ${pending}`])),
     ...(queue.length > 0 && !isNewTasks ? [`the queue of tasks: a start runs ${queue.join(", ")}`] : []),
-    ...missing.map((file) => `the migration ${file} of the application`),
+    ...missing.map(stepFor),
   ];
 }
+
+/** What a start would do with the migration in this file. */
+export const stepFor = (file: string): string => `the migration ${file} of the application`;
 
 /** What a start warns about, as its log has it. */
 export function warningsIn({ modules, migrations, changed }: MigrationState): readonly string[] {

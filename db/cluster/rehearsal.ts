@@ -151,7 +151,7 @@ async function runSteps(client: pg.Client, migration: MigrationText, before: Obj
     steps.push({
       statement,
       place: placeOf(migration.text.slice(0, statement.at), migration.file),
-      accepted: acceptedIn(migration.text.slice(end, statement.at + statement.text.length)),
+      accepted: new Map(acceptancesIn(migration.text.slice(end, statement.at + statement.text.length))),
       isInTransaction,
       events,
       tables: changed.map((oid) => ({ was: known.get(oid)!, is: states.get(oid) ?? null })),
@@ -170,14 +170,8 @@ async function runSteps(client: pg.Client, migration: MigrationText, before: Obj
 }
 
 /** `-- @accept loses-data the column was never filled` → `loses-data`, `the column was never filled` */
-function acceptedIn(text: string): ReadonlyMap<string, string> {
-  return new Map(
-    [...text.matchAll(/^[ \t]*--[ \t]*@accept[ \t]+([\w-]+)[ \t]+(\S.*)$/gm)].map(([, rule, reason]) => [
-      rule!,
-      reason!,
-    ]),
-  );
-}
+export const acceptancesIn = (text: string): readonly (readonly [rule: string, reason: string])[] =>
+  [...text.matchAll(/^[ \t]*--[ \t]*@accept[ \t]+([\w-]+)[ \t]+(\S.*)$/gm)].map(([, rule, reason]) => [rule!, reason!]);
 
 type Observed = {
   readonly events: readonly (DdlEvent & { readonly id: string })[];

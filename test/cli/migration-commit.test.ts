@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { migrationCommand } from "../../cli/migration.ts";
+import { upgrade } from "../../cli/upgrade.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 
 const SECRET = "s".repeat(32);
@@ -112,6 +113,38 @@ test("--breaking commits it, and the changelog of the application gets the reaso
   expect(await readFile(join(folder, "committed/000002-a-change.sql"), "utf8")).toContain(ACCEPTED);
   expect((await run("uncommit")).exitCode).toBe(0);
   expect(await changelog()).toBe("# Changelog\n\n## Unreleased\n\n");
+});
+
+test("upgrade repeats what the commit of a pending migration has found, and --sql prints it; uncommit forgets it", async () => {
+  const wider = "alter table public.notes alter column text type varchar(200);\n";
+  await commit(`${ACCEPTED}${wider}`, "--breaking", "titles are part of the text");
+  const header = `--! Message: a change
+--! Judgement1: table public.notes: it waits for every transaction that uses the table, and all requests of the table wait behind it (no-lock-timeout)
+--! Judgement2: table public.notes: text gets another type: all its rows are written again, and nothing can use it meanwhile (table-rewrite)
+--! Breaking: titles are part of the text
+
+`;
+  const file = join(folder, "committed/000002-a-change.sql");
+  expect(await readFile(file, "utf8")).toContain(`${header}${ACCEPTED}${wider}`);
+  expect((await stat(file)).mode & 0o777).toBe(0o444);
+
+  await writeFile(join(home, "content-service.config.ts"), "export default {};\n");
+  const environment = { DATABASE_URL: scratch.url("postgres"), JWT_SECRET: SECRET, APPLICATION: home };
+  const notes = `  the migration 000001-base.sql of the application
+  the migration 000002-a-change.sql of the application
+    table public.notes: it waits for every transaction that uses the table, and all requests of the table wait behind it (no-lock-timeout)
+    table public.notes: text gets another type: all its rows are written again, and nothing can use it meanwhile (table-rewrite)
+    accepted, loses-data: no version has used it since 1.4
+    it breaks clients: titles are part of the text (CHANGELOG.md of the application lists the changes)
+`;
+  expect((await outcomeOf(upgrade([], environment))).stdout).toContain(`${notes}\nNothing has been changed.`);
+  const { stdout } = await outcomeOf(upgrade(["--sql"], environment));
+  expect(stdout).toContain(
+    `    --! Breaking: titles are part of the text\n\n    ${ACCEPTED.split("\n")[0]}\n    ${DROP}    ${wider}`,
+  );
+
+  await run("uncommit");
+  expect(await readFile(join(folder, "current.sql"), "utf8")).toBe(`--! Message: a change\n\n${ACCEPTED}${wider}`);
 });
 
 test("an existing changelog keeps what it has", async () => {
