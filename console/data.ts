@@ -252,7 +252,15 @@ async function exported(selection: Selection, send: RowOptions["send"]): Promise
       return {
         file: `${selection.table.name.replace(/[^\w-]/g, "_")}.csv`,
         type: "text/csv",
-        body: Buffer.concat(parts),
+        body: Buffer.from(Buffer.concat(parts).toString().replace(CELL, asText)),
       };
   }
 }
+
+/** A cell of CSV, with its quotes. */
+const CELL = /"(?:[^"]|"")*"|[^",\n]+/g;
+const FORMULA = /^"?[=+\-@\t\r]/;
+const NUMBER = /^[+-](\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+/** A spreadsheet would calculate a value like `=1+1`, which anyone may have written. With an apostrophe before it, it stays text. */
+const asText = (cell: string): string => (FORMULA.test(cell) && !NUMBER.test(cell) ? cell.replace(/^"?/, "$&'") : cell);

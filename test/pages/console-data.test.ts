@@ -95,6 +95,35 @@ describe("/console/data", () => {
     expect(new Set(lines.map((line) => line.split(",")[1])).size).toBe(1041);
   });
 
+  test("exports what a spreadsheet would calculate as text, which the API sends as it is", async () => {
+    const { owner } = service.database;
+    const bodies = ["=1+1", '=HYPERLINK("http://evil.example","x")', "@a", "+1 2", "-1.5e-3", "x\n=1,=2", "a=b", '"=3'];
+    await owner.query(
+      "insert into public.things (team, \"order\", big, body) select 'sum', i, -i, body from unnest($1::text[]) with ordinality as t(body, i)",
+      [bodies],
+    );
+    const [header, ...lines] = (await browse({ ...AUTHENTICATED, where: '["team","eq","sum"]', export: "csv" })).split(
+      /\n(?=sum|$)/,
+    );
+    expect(header).toMatch(/^team,/);
+    expect(lines.filter((line) => line !== "").map((line) => line.split(/^sum,\d,/)[1])).toEqual([
+      "-1,,{},'=1+1,,4",
+      `-2,,{},"'=HYPERLINK(""http://evil.example"",""x"")",,37`,
+      "-3,,{},'@a,,2",
+      `-4,,{},"'+1 2",,4`,
+      "-5,,{},-1.5e-3,,7",
+      '-6,,{},"x\n=1,=2",,7',
+      "-7,,{},a=b,,3",
+      '-8,,{},"""=3",,3',
+    ]);
+    const headers = { apikey: service.service.tokens.issueKey("service_role"), accept: "text/csv" };
+    const answer = await fetch(`${service.url}/rest/v1/things?select=body&team=eq.sum&order=order&limit=1`, {
+      headers,
+    });
+    expect(await answer.text()).toBe("body\n=1+1");
+    await owner.query("delete from public.things where team = 'sum'");
+  });
+
   test("shows a change with its SQL, and makes it only after the confirmation", async () => {
     const changes = { "value body": "two\r\nlines", "value is_open": "false", "value big": "1.10" };
     const path = rowPath(FIRST);
