@@ -66,6 +66,20 @@ test("the claims of an account are those of the hook, without those that the ser
     expect(Object.keys(account.claims).sort()).toEqual(["team", "was"]);
   }));
 
+test("the hook claims gets what the service knows about the account: with an e-mail, this and whether it is confirmed", () =>
+  inTransaction(async (db) => {
+    const body = "return jsonb_build_object('given', claims);";
+    await useHook(db, "claims", "claims(id bigint, claims jsonb) returns jsonb", body);
+    const given = async () => (await db.owner.call("auth_api.account_of", 1)).claims.given;
+    const known = { name: "Ada Lovelace", role: "authenticated", permissions: [] };
+    await db.owner.rows("update auth_private.accounts set email_confirmed_at = null where user_id = 1");
+    expect(await given()).toEqual({ ...known, email: "ada@example.com", email_confirmed: false });
+    await db.owner.rows("update auth_private.accounts set email_confirmed_at = now() where user_id = 1");
+    expect(await given()).toMatchObject({ email_confirmed: true });
+    await db.owner.rows("delete from auth_private.login_emails where user_id = 1");
+    expect(await given()).toEqual(known);
+  }));
+
 test("without a hook there are no further claims", () =>
   inTransaction(async (db) => expect((await db.owner.call("auth_api.account_of", 1)).claims).toBeNull()));
 

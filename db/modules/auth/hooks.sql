@@ -224,7 +224,12 @@ begin
   execute format('select %s($1, $2)', hook) into added using
     account.user_id,
     jsonb_build_object('name', account.name, 'role', account.role, 'permissions', account.permissions)
-      || coalesce(own, '{}');
+      || coalesce(own, '{}')
+      || coalesce(
+        (select jsonb_build_object('email', e.email, 'email_confirmed', account.email_confirmed_at is not null)
+         from auth_private.login_emails as e
+         where e.user_id = account.user_id and e.released_at is null),
+        '{}');
   if jsonb_typeof(added) = 'object' then
     -- What the service says itself.
     return added - array[

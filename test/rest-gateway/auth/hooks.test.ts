@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import jwt from "jsonwebtoken";
 import { beforeAll, describe, expect, test } from "vitest";
 import { POLL } from "../../support/command.ts";
 import { useService } from "../../support/http-client.ts";
@@ -45,6 +46,20 @@ test("new_email of docs/hooks.md refuses another e-mail with its message", async
   expect([refused.status, refused.json.error.message]).toEqual([403, "your e-mail must end with @example.com"]);
   expect((await change("fay.too@example.com")).status).toBe(200);
   await client.sql("select auth.use_hook('new_email', null)");
+});
+
+test("claims of docs/hooks.md has the rights of an e-mail only after it is confirmed", async () => {
+  await client.sql(exampleOf("## Claims from a table of yours"));
+  await client.sql("insert into internal.staff values ('may@example.com', 7)");
+  await post("/auth/register", { name: "May", email: "May@example.com", password: PASSWORD });
+  const claims = async () => {
+    const { json } = await post("/auth/login", { username: "may@example.com", password: PASSWORD });
+    return jwt.decode(json.accessToken) as jwt.JwtPayload;
+  };
+  expect(await claims()).not.toHaveProperty("clinic_id");
+  await client.sql("update auth_private.accounts set email_confirmed_at = now() where name = 'May'");
+  expect(await claims()).toMatchObject({ name: "May", clinic_id: 7 });
+  await client.sql("select auth.use_hook('claims', null)");
 });
 
 test("the triggers of docs/hooks.md keep name and e-mail of an account like those of the user", async () => {
