@@ -380,7 +380,7 @@ export const SETTINGS = {
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "10",
-    "Seconds after its first use for which another use of a refresh token revokes nothing. Until then POST /auth/refresh accepts it again only with retry, and /auth/v1 always does. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once.",
+    "Seconds for which a refresh token may be used again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(

@@ -85,10 +85,6 @@ export const LOGIN_BODIES = [LoginBody, EmailLoginBody, ChallengeBody, Challenge
 
 export const RefreshBody = named("Refresh", {
   refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")),
-  retry: z
-    .boolean({ error: "must be true or false" })
-    .default(false)
-    .describe("Whether the response to an earlier request with this token may be lost."),
 });
 
 export const LogoutBody = named("Logout", {
@@ -107,7 +103,9 @@ export const NEW_PASSWORD_FIELD = field(
   NEW_PASSWORD,
 );
 
-/** The account fields of a new user, at `POST /auth/register` and `POST /users`. */
+/**
+ * The account fields of a new user, at `POST /auth/register` and `POST /users`.
+ */
 export const AccountBody = z.object({
   password: z
     .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a text") })
@@ -204,7 +202,11 @@ const signInCode = {
   codeVerifier: field(
     (value) => /^[\w.~-]{43,128}$/.test(value),
     "must have 43 to 128 letters, digits, -, ., _ and ~",
-    { ...secret("The text whose SHA-256 was sent as `code_challenge`."), minLength: 43, maxLength: 128 },
+    {
+      ...secret("The text whose SHA-256 was sent as `code_challenge`."),
+      minLength: 43,
+      maxLength: 128,
+    },
   ),
 };
 

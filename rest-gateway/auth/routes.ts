@@ -63,7 +63,7 @@ export const ROUTES: Routes = {
     operationId: "refresh",
     summary: "Renew tokens",
     description:
-      "A refresh token is valid for one request. It is then revoked: do not send it in parallel. A client that has not received the response may send it again with `retry`. If it is used later, all tokens of its sign-in are revoked.",
+      "A refresh token is valid for one request: do not send it in parallel. If it is used again, all tokens of its sign-in are revoked.",
     credential: "none",
     body: RefreshBody,
     answer: ok("The new tokens.", TokenPairAnswer),

@@ -25,11 +25,8 @@ export type NewSession = {
 /** How a user proves who they are. Source: the claim `amr` of Supabase. */
 export type Method = "password" | "oauth" | "sso/saml" | "totp" | "passkey" | "mfa/webauthn" | "otp" | "anonymous";
 
-/**
- * A spent refresh token ends its session after `grace` seconds. Until then it is accepted, unless `acceptsSpent` is false; with
- * `acceptsParent` it is accepted later too, if the next token was not used.
- */
-export type ReuseRules = { readonly grace: number; readonly acceptsSpent?: boolean; readonly acceptsParent?: boolean };
+/** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
+export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
 
 /** `previous` is the hash of the cookie that the login replaces. */
 export type SessionLogin = VerifiedAttempt & { readonly previous: Buffer | null };
@@ -61,7 +58,7 @@ export type Rotation =
       readonly aal: 1 | 2;
       readonly account: Account;
     }
-  | { readonly outcome: "revoked" | "reused" | "spent" | "expired"; readonly userId: string }
+  | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
 export type SessionLimits = {
@@ -132,13 +129,12 @@ export class SessionRepository {
     oldHash: Buffer,
     newHash: Buffer,
     expiresAt: number,
-    { grace, acceptsSpent = true, acceptsParent = false }: ReuseRules,
+    { grace, acceptsParent = false }: ReuseRules,
     more: readonly Call[] = [],
   ): Promise<readonly [Rotation, ...results: unknown[]]> {
     const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(grace)];
-    const types = "$3::timestamptz, $4::timestamptz, $5::interval, $6::boolean, $7::boolean";
-    const call = `rotate_token($1::bytea, $2::bytea, ${types})`;
-    const rotating = { call, values: [...values, String(acceptsParent), String(acceptsSpent)] };
+    const call = "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval, $6::boolean)";
+    const rotating = { call, values: [...values, String(acceptsParent)] };
     const [rotation, ...results] = await this.#functions.run(rotating, ...more);
     return [rotation as Rotation, ...results];
   }

@@ -29,16 +29,13 @@ export const signIn = async (call: SignInCall, login: AdmittedLogin): Promise<Si
 
 export type SignInCall = Pick<Call, "request" | "client"> & { readonly auth: Auth };
 
-/**
- * `POST /auth/refresh`. A spent token is refused, unless the client says within the grace period that it repeats a request. After that
- * it ends its session.
- */
+/** `POST /auth/refresh`. A spent token that is used after the grace period ends its session. */
 export async function refresh({ auth, client, body }: Call<"none", z.infer<typeof RefreshBody>>): Promise<TokenPair> {
   const { repository, sessionRows, tokens, clock, settings } = auth;
-  const { refreshToken: token, retry } = body;
+  const { refreshToken: token } = body;
   const refreshToken = tokens.issueRefresh(userOfRefresh(tokens, token));
   const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const rules = { grace: settings.jwtRefreshGrace, acceptsSpent: retry };
+  const rules = { grace: settings.jwtRefreshGrace };
   const [rotation] = await sessionRows.rotateToken(hashOf(token), hashOf(refreshToken), expiresAt, rules);
   if (rotation.outcome === "rotated") {
     const { account, session, startedAt, aal } = rotation;
@@ -136,5 +133,4 @@ const REFUSALS: Readonly<Record<Exclude<Rotation["outcome"], "rotated"> | TokenE
   unknown: () => problem("revoked refresh token"),
   revoked: () => problem("revoked refresh token"),
   reused: () => problem("revoked refresh token"),
-  spent: () => problem("revoked refresh token"),
 };

@@ -8,8 +8,8 @@ const LATER = "2030-01-08T00:00:00Z";
 const hash = (byte: number) => Buffer.alloc(32, byte);
 const start = (db: TestTransaction, user = 1, epoch = 0, token = hash(1)) =>
   db.owner.call("auth_api.start_session", user, epoch, null, token, "curl", null, NOW, LATER, 100);
-const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace = "0", acceptsSpent = true) =>
-  db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER, grace, false, acceptsSpent);
+const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace = "0") =>
+  db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER, grace);
 const state = (db: TestTransaction, since = NOW, user = 1) => db.owner.call("auth_api.account_state", user, since);
 const UUID = /^[0-9a-f-]{36}$/;
 
@@ -87,15 +87,6 @@ test.each([
     expect(await rotate(db, 2, 4, now, "10 s")).toMatchObject(next);
   }),
 );
-
-test("within the grace period, a token that was used is spent for those who do not accept it, and ends nothing", () =>
-  inTransaction(async (db) => {
-    await start(db);
-    expect(await rotate(db, 1, 2, NOW, "10 s", false)).toMatchObject({ outcome: "rotated" });
-    expect(await rotate(db, 1, 3, "2030-01-01T00:00:09Z", "10 s", false)).toEqual({ outcome: "spent", userId: "1" });
-    expect(await rotate(db, 2, 4, "2030-01-01T00:00:09Z", "10 s", false)).toMatchObject({ outcome: "rotated" });
-    expect(await rotate(db, 1, 3, "2030-01-01T00:00:10Z", "10 s", false)).toMatchObject({ outcome: "reused" });
-  }));
 
 test("the grace period starts when a token is used for the first time", () =>
   inTransaction(async (db) => {

@@ -11,7 +11,7 @@ comment on function auth_private.has_unused_child(bytea) is
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.rotate_token(
   old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval,
-  accepts_parent boolean default false, accepts_spent boolean default true)
+  accepts_parent boolean default false)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -64,8 +64,6 @@ begin
     set revoked_at = rotate_token.now
     where s.id = session.id;
     return json_build_object('outcome', 'reused', 'userId', session.user_id::text);
-  elsif token.spent_at is not null and not accepts_spent then
-    return json_build_object('outcome', 'spent', 'userId', session.user_id::text);
   end if;
   if token.expires_at <= rotate_token.now then
     return json_build_object('outcome', 'expired', 'userId', session.user_id::text);
@@ -91,11 +89,10 @@ begin
     'account', account);
 end $$;
 
-comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval, boolean, boolean) is $$
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval, boolean) is $$
 Exchanges a refresh token for the next of its session: {outcome, userId, session, startedAt, account}, where outcome is
-rotated, unknown, revoked, expired, spent, or reused. A token that was spent before the grace period is reused and
-ends its session, unless `accepts_parent` and none of the tokens that it was exchanged for was used. One that was spent
-within the grace period ends nothing: it is rotated, or with `accepts_spent` false it is spent.
+rotated, unknown, revoked, expired, or reused: a token that was spent before the grace period ends its session, unless
+`accepts_parent` and none of the tokens that it was exchanged for was used.
 $$;
 
 create or replace function auth_api.account_state(user_id auth.user_id, since timestamptz) returns json

@@ -133,12 +133,9 @@ const logOut = ({ accessToken }: Tokens): Promise<unknown> => post("/auth/logout
 /** The service has ended the sign-in. If the network has failed, it has not. */
 const hasEnded = (error: unknown): boolean => error instanceof Refused && error.status === 401;
 
-/**
- * Once more after a failure. If only the answer was lost, also that of a page that was reloaded, the service accepts the same token again
- * because of `retry`, for JWT_REFRESH_GRACE. After that its use ends the sign-in.
- */
+/** Once more after a failure: if only the answer was lost, the same token is refused, and ends the sign-in, after JWT_REFRESH_GRACE. */
 async function refresh({ refreshToken }: Session): Promise<Tokens> {
-  const once = (): Promise<Tokens> => post("/auth/refresh", { refreshToken, retry: true }, undefined, REFRESH_LIMIT);
+  const once = (): Promise<Tokens> => post("/auth/refresh", { refreshToken }, undefined, REFRESH_LIMIT);
   try {
     return await once();
   } catch (error) {
