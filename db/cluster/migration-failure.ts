@@ -107,8 +107,17 @@ const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
 /** What Postgres adds to the message, and how to fix it. */
 function helpFor({ code = "", message, detail, hint }: pg.DatabaseError, file: string): readonly string[] {
   const isRefused = code === "42501" && /^permission denied for (schema|database) /.test(message);
-  const fix = isRefused ? RIGHT_MISSING : SHIPPED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
+  const ownAdvice = adviceForType(message, detail) ?? ADVICE[code];
+  const fix = isRefused ? RIGHT_MISSING : SHIPPED.test(file) ? committedAdvice(code, message, file) : ownAdvice;
   return [detail, hint, fix].filter((line) => line !== undefined);
+}
+
+/** Another type of a column that a view, rule, policy, trigger, function or generated column uses. The detail names it. */
+function adviceForType(message: string, detail = ""): string | undefined {
+  if (!message.startsWith("cannot alter type of a column used ")) return undefined;
+  const [, kind, name] = / on ((?:materialized )?view) (.+) depends on column /.exec(detail) ?? [];
+  const drop = kind === undefined ? "Drop it" : `Drop it (drop ${kind} if exists ${name};)`;
+  return `${drop} before this statement, and make it again after it: --!include the file of db/schema/ that makes it, with its grants.`;
 }
 
 /** The reader of an error in a committed migration or a module has not written it. */

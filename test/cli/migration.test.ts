@@ -417,6 +417,28 @@ alter table public.books rename column title to name;
     expect((await run("apply", "--again")).stderr).toMatch(/^current\.sql, line 2: .*"books".* \(42809\)/);
     await database.owner.query("drop view public.books");
   });
+
+  test.each([
+    [
+      "create view public.titles with (security_invoker = true) as select title from public.books;",
+      "drop view if exists titles;",
+    ],
+    [
+      "create materialized view public.titles as select title from public.books;",
+      "drop materialized view if exists titles;",
+    ],
+    ["create policy titles on public.books using (title <> '');", null],
+  ])("name what to do with what uses a column that gets another type: %s", async (user, drop) => {
+    await database.owner.query(`create table public.books (id int primary key, title text); ${user}`);
+    await current("alter table public.books alter column title type varchar(80);");
+    const { exitCode, stderr } = await run("apply");
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^current\.sql, line 1: cannot alter type of a column used .* \(0A000\)\n/);
+    expect(stderr).toContain(
+      `\nDrop it${drop === null ? "" : ` (${drop})`} before this statement, and make it again after it: --!include the file of db/schema/ that makes it`,
+    );
+    await database.owner.query("drop table public.books cascade");
+  });
 });
 
 test("migrate commit writes the next migration, and uncommit makes it current.sql again, also in the database", async () => {
