@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import { buildSchema } from "../../graphql/schema/schema.ts";
+import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 
 const { data, errors, gql, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
@@ -70,6 +71,33 @@ test("a table whose primary key is two foreign keys is a many-to-many relationsh
       filmsByRivalId: [],
     },
   ]);
+});
+
+test("a foreign key of two columns is named after its table and columns, or as its comment says, and so is the other side", async () => {
+  await sql(`
+    create table public.staff (clinic_id int, user_id int, name text, primary key (clinic_id, user_id));
+    create table public.appointments (
+      id int primary key, clinic_id int, dentist_id int, assistant_id int,
+      foreign key (clinic_id, dentist_id) references public.staff,
+      constraint assistant foreign key (clinic_id, assistant_id) references public.staff
+    );
+    create index on public.appointments (clinic_id, dentist_id);
+    create index on public.appointments (clinic_id, assistant_id);
+    comment on constraint assistant on public.appointments is E'@fieldName assistant\\n@foreignFieldName assisted';
+    grant select on public.staff, public.appointments to anon, authenticated;
+    insert into public.staff values (1, 1, 'Dora'), (1, 2, 'Dan');
+    insert into public.appointments values (7, 1, 1, 2)`);
+  const query = `{ appointment(id: 7) {
+    staffByClinicIdAndDentistId { name appointmentsByClinicIdAndDentistId { id } }
+    assistant { name assisted { id } } } }`;
+  await expect
+    .poll(async () => (await gql(query)).data, POLL)
+    .toEqual({
+      appointment: {
+        staffByClinicIdAndDentistId: { name: "Dora", appointmentsByClinicIdAndDentistId: [{ id: "7" }] },
+        assistant: { name: "Dan", assisted: [{ id: "7" }] },
+      },
+    });
 });
 
 test("a view has the key and the relationships of its tables", async () => {
