@@ -9,12 +9,13 @@ import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-pl
 import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { shortageOf } from "../db/cluster/connections.ts";
+import { passwordStep, refusalsOf, SOURCE, whyNotSettable, withOtherPasswords } from "../db/cluster/login-passwords.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { cureFor, missingRights, stopsStart } from "../db/cluster/missing-rights.ts";
 import { hasModules } from "../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
-import { loginName } from "../db/cluster/provision.ts";
+import { findLogins, loginName } from "../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { whyNotAnnounced } from "../db/follow/notifications.ts";
 import { ignoredInDatabase } from "../db/transaction/live-settings.ts";
@@ -62,6 +63,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     if (hasLogins) {
       await collect("roles", checkRoles(client, config));
       await collect("grants", checkGrants(directUrl, config));
+      await collect("passwords", checkPasswords(client, directUrl, config));
     } else found.push(isStarted ? withoutLogins(logins, config) : BEFORE_START);
     await collect("rights", checkRights(client, configured, isStarted));
     await collect("migrations", checkMigrations(client, configured));
@@ -137,6 +139,28 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
   yield ok(`${logins.join(", ")} may become the roles of callers`);
   const noServiceKey = config.isManaged ? await whyNoServiceKey(client) : null;
   if (noServiceKey !== null) yield warning(noServiceKey);
+}
+
+/** A dump of the roles has no passwords, and those of the logins are derived. */
+async function* checkPasswords(client: pg.Client, directUrl: string, config: Config): Checks {
+  if (!config.isManaged) return;
+  const secret = config.jwtSecret || config.jwtPrivateKey;
+  // The embedded database has its secret beside it.
+  if (secret === "" && config.embedded) return;
+  if (secret === "") {
+    yield { level: "note", text: `no login of the service was tried: ${SOURCE} is not set here` };
+    return;
+  }
+  const refusals = await refusalsOf(Object.values((await findLogins(directUrl, directUrl, secret)).logins));
+  const names = withOtherPasswords(refusals);
+  for (const { message } of refusals.filter(({ hasOtherPassword }) => !hasOtherPassword)) yield error(message);
+  if (refusals.length === 0) yield ok("the logins of the service can sign in");
+  if (names.length === 0) return;
+  const upgrade = `run ${COMMAND} upgrade --yes`;
+  const obstacle = await whyNotSettable(client, names, upgrade);
+  const isSetByStart = config.migrate !== "check" && obstacle === null;
+  const cure = obstacle ?? (isSetByStart ? `a start sets them, or ${upgrade}` : upgrade);
+  yield { level: isSetByStart ? "note" : "error", text: `${passwordStep(names)}: ${cure}` };
 }
 
 async function* checkGrants(directUrl: string, config: Config): Checks {

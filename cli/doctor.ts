@@ -18,7 +18,7 @@ Finds mistakes in the database and the connection to it, or in the settings of i
   ${COMMAND} doctor federated <name>   check one provider
   ${COMMAND} doctor --help             show this help
 
-For the database it prints one line per finding, with the fix: connection, version, roles, grants, migrations, how changes of rows
+For the database it prints one line per finding, with the fix: connection, version, roles, grants, passwords of the logins, migrations, how changes of rows
 and of the schema are noticed, pooler, clock, extensions, settings, accounts, and the errors and warnings of ${COMMAND} advise. What
 the log of a start warns about is among them. It changes nothing.
 

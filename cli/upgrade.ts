@@ -1,7 +1,14 @@
 import { readFile } from "node:fs/promises";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
+import type { Config, Environment } from "../config/config.ts";
+import {
+  passwordStep,
+  refusalsOf,
+  setPasswords,
+  whyNotSettable,
+  withOtherPasswords,
+} from "../db/cluster/login-passwords.ts";
 import { changedMigrations, migrate } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { type MigrationNotes, notesIn } from "../db/cluster/migration-notes.ts";
@@ -9,6 +16,7 @@ import { type MigrationState, pendingIn, readMigrationState, stepFor } from "../
 import { readCommitted } from "../db/cluster/migrations-folder.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
+import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
 import { CommandError, cannotUseDatabase, ownerUrl, readService, withOwner } from "./command.ts";
 
 const HELP = `\
@@ -16,7 +24,8 @@ Upgrades the database to the installed version, while instances of the previous 
 
   ${COMMAND} upgrade          show what this version changes, and what it would do; the database is only read
   ${COMMAND} upgrade --sql    show the SQL of these migrations of the application too
-  ${COMMAND} upgrade --yes    run the migrations of the modules and of the application
+  ${COMMAND} upgrade --yes    run the migrations of the modules and of the application, and set the passwords of the
+                                     logins if JWT_SECRET has changed, or the database was restored elsewhere
   ${COMMAND} upgrade --help   show this help
 
 Below a migration of the application is what ${COMMAND} migrate commit has found in it: locks, tables that are written again, what
@@ -42,20 +51,28 @@ export async function upgrade(args: string[], environment?: Environment): Promis
   const folder = config.migrate === "modules" ? null : application.migrationsFolder;
   const installation = { folder, modules: config.modules, userId: config.authUserId };
   const direct = { ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl };
-  const read = (client: pg.Client) => refuseOldServer(client).then(() => readMigrationState(client, installation));
+  const read = async (client: pg.Client) => {
+    await refuseOldServer(client);
+    return { state: await readMigrationState(client, installation), passwords: await readPasswords(client, direct) };
+  };
   return withOwner(direct, read)
-    .then(async (state) => {
+    .then(async ({ state, passwords: { refused, obstacle } }) => {
       const report = reportOf(state, await readFile(CHANGELOG, "utf8"));
-      const pending = pendingIn(state);
+      const pending = [...pendingIn(state), ...(refused.length > 0 ? [passwordStep(refused)] : [])];
       const migrates = pending.length > 0 && args.includes("--yes");
       // Otherwise the migration warns.
       if (state.changed.length > 0 && !migrates) warn("warning", changedMigrations(state.changed));
       if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
       const details = await detailsOf(state, folder, args.includes("--sql"));
       const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n${details.get(step) ?? ""}`).join("")}`;
+      if (!migrates && obstacle !== null) return `${report}${steps}\nNothing has been changed. ${obstacle}\n`;
       if (!migrates)
         return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
+      // Before the migrations, so that nothing has changed.
+      if (obstacle !== null) throw new CommandError(1, obstacle);
+      if (refused.length > 0) await withOwner(direct, refuseForeign);
       await migrate(ownerUrl(direct), warn, installation);
+      if (refused.length > 0) await withOwner(direct, (client) => setPasswords(client, refused, secretIn(config)));
       return `${report}${steps}\nDone. Start the instances of this version.\n`;
     })
     .catch((error: Error) => {
@@ -80,6 +97,24 @@ const noteLines = ({ judgements, accepted, breaking }: MigrationNotes): readonly
   ...accepted.map(([rule, reason]) => `accepted, ${rule}: ${reason}`),
   ...(breaking === null ? [] : [`it breaks clients: ${breaking} (CHANGELOG.md of the application lists the changes)`]),
 ];
+
+type Passwords = { readonly refused: readonly string[]; readonly obstacle: string | null };
+
+/** The logins whose passwords do not follow from the secret. Without a secret they are not known, and an embedded database keeps its own. */
+async function readPasswords(client: pg.Client, config: Config): Promise<Passwords> {
+  const secret = secretIn(config);
+  const { logins, missing } = await findLogins(ownerUrl(config), ownerUrl(config), secret);
+  if (secret === "" || missing.length > 0) return { refused: [], obstacle: null };
+  const refused = withOtherPasswords(await refusalsOf(Object.values(logins)));
+  return { refused, obstacle: await whyNotSettable(client, refused, `run ${COMMAND} upgrade --yes`) };
+}
+
+const refuseForeign = (client: pg.Client): Promise<void> =>
+  refuseForeignLogins(client).catch(({ message }: Error) => {
+    throw new CommandError(1, message);
+  });
+
+const secretIn = ({ jwtSecret, jwtPrivateKey }: Config): string => jwtSecret || jwtPrivateKey;
 
 const warn = (level: string, message: string): void => {
   if (level === "warning") process.stderr.write(`${message}\n`);

@@ -14,6 +14,7 @@ import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { userIdIn } from "./foreign-auth.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
+import { passwordStep, refusalsOf, whyNotSettable, withOtherPasswords } from "./login-passwords.ts";
 import { type Installation, migrate } from "./migrate.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
@@ -180,13 +181,18 @@ const SEED =
 /** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */
 async function refuseIncomplete(url: string, installation: Installation, secret: string): Promise<void> {
   const pending = await withClient(url, async (client) => pendingIn(await readMigrationState(client, installation)));
-  const { missing } = await findLogins(url, url, secret);
-  const all = [...pending, ...missing.map((name) => `the login ${name}`)];
+  const { logins, missing } = await findLogins(url, url, secret);
+  const refused = missing.length > 0 ? [] : withOtherPasswords(await refusalsOf(Object.values(logins)));
+  const passwords = refused.length > 0 ? [passwordStep(refused)] : [];
+  const all = [...pending, ...missing.map((name) => `the login ${name}`), ...passwords];
   if (all.length === 0) return;
+  const upgrade = `run ${COMMAND} upgrade --yes`;
   // An upgrade makes no logins.
-  const cure = missing.length > 0 ? "an instance with MIGRATE=on does all of it" : `run ${COMMAND} upgrade --yes`;
+  const cure = missing.length > 0 ? "an instance with MIGRATE=on does all of it" : upgrade;
+  const obstacle =
+    refused.length > 0 ? await withClient(url, (client) => whyNotSettable(client, refused, upgrade)) : null;
   throw new Error(
-    `MIGRATE=check changes nothing, and the database is not up to date: ${all.join("; ")}. To change it, ${cure}`,
+    `MIGRATE=check changes nothing, and the database is not up to date: ${all.join("; ")}. ${obstacle ?? `To change it, ${cure}`}`,
   );
 }
 

@@ -1,9 +1,10 @@
-import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import type pg from "pg";
 import { MODULE_NAMES, type ModuleName } from "../../config/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { PrimaryClient } from "../wire/primary.ts";
 import { withClient } from "./client.ts";
+import { isOtherPassword, LOCK, passwordOf, passwordStatement } from "./login-passwords.ts";
 
 /** A role for changes without credentials. If it is not open, no login may become it. */
 export type Editor = { readonly role: string; readonly isOpen: boolean };
@@ -142,9 +143,6 @@ async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions)
   return url;
 }
 
-const passwordOf = (role: string, secret: string): string =>
-  createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
-
 function urlOf(role: string, serviceUrl: string, secret: string): string {
   return Object.assign(new URL(serviceUrl), {
     username: encodeURIComponent(role),
@@ -175,8 +173,7 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   const { database, role, password, kind, modules, editors, anonymousRole } = login;
   const name = quoteIdentifier(role);
   await client.query("begin");
-  // Serializes services that start concurrently on one database.
-  await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
+  await client.query(LOCK);
   const { rows } = await client.query<{ comment: string | null; isFixed: boolean }>(
     `select shobj_description(r.oid, 'pg_authid') as comment,
        r.rolreplication and not owner.rolsuper and current_setting('server_version_num')::integer < 160000 as "isFixed"
@@ -186,10 +183,7 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   if (rows.length === 0) await client.query(`create role ${name} noinherit`).catch(explain(client));
   if (rows[0]?.comment !== MADE) await client.query(`comment on role ${name} is '${MADE}'`);
   if (rows[0]?.isFixed) await checkFixed(role, login.url);
-  else
-    await client
-      .query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`)
-      .catch(explain(client));
+  else await client.query(passwordStatement(role, password)).catch(explain(client));
   await client.query(
     `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,
   );
@@ -212,7 +206,7 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
 /** Before PostgreSQL 16 only a superuser may change a login with the attribute replication, such as its password. */
 async function checkFixed(role: string, url: string): Promise<void> {
   await withClient(url, async () => {}).catch((error: Error) => {
-    if ((error.cause as pg.DatabaseError).code !== "28P01") throw error;
+    if (!isOtherPassword(error)) throw error;
     throw new Error(
       `the login ${role} has another password, perhaps because JWT_SECRET has changed, and before PostgreSQL 16 only a superuser may ` +
         `change a login with the attribute replication: let one run alter role ${quoteIdentifier(role)} noreplication, start the service, ` +
@@ -262,18 +256,6 @@ async function revoke(client: pg.Client, role: string, login: string): Promise<v
       throw new Error(`before the start a superuser, or the role ${grantor}, must run: ${text}`, { cause: error });
     });
   }
-}
-
-/** The hash that Postgres stores. Sent instead of the password, because the server may log the statement. */
-function scramVerifier(password: string): string {
-  // Iterations slow down the guessing of weak passwords. These have 256 bits, and each new connection would pay for them.
-  const iterations = 1;
-  const salt = randomBytes(16);
-  const salted = pbkdf2Sync(password, salt, iterations, 32, "sha256");
-  const clientKey = createHmac("sha256", salted).update("Client Key").digest();
-  const storedKey = createHash("sha256").update(clientKey).digest("base64");
-  const serverKey = createHmac("sha256", salted).update("Server Key").digest("base64");
-  return `SCRAM-SHA-256$${iterations}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
 }
 
 /** `content` → `content_data`; a name longer than 63 bytes is replaced by a hash. */
