@@ -14,11 +14,11 @@ export function printBanner({ config, application }: Configured, { url, tokens }
   const rows: [string, string][] = [];
   const operators = config.adminPort === 0 ? url : probesOf(config);
   rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${operators}/health`]);
-  if (config.pages.includes("docs")) rows.push(["Reference", `${url}/docs`]);
-  if (config.pages.includes("console")) rows.push(["Console", `${operators}/console`]);
+  if (config.docs) rows.push(["Reference", `${url}/docs`]);
+  if (config.console) rows.push(["Console", `${operators}/console`]);
   if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
-    if (config.pages.includes("graphiql")) rows.push(["Explorer", `${url}/graphiql`]);
+    if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
   }
   if (config.hasAuth) {
     rows.push(["Sign in", `POST ${url}/auth/login`]);

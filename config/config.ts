@@ -6,7 +6,6 @@ import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
-import { isPage, PAGE_NAMES, type PageName } from "./page-names.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { type CamelCase, camelCase, parseValue } from "./setting-types.ts";
@@ -32,7 +31,9 @@ type Settings = Omit<Parsed, UnsetByDefault> &
   ModuleSettings & {
     readonly embedded: boolean;
     readonly seed: "demo" | "none";
-    readonly pages: readonly PageName[];
+    readonly graphiql: boolean;
+    readonly docs: boolean;
+    readonly console: boolean;
     readonly dbRequestCredentials: boolean;
     readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
@@ -60,7 +61,9 @@ type Settings = Omit<Parsed, UnsetByDefault> &
 type UnsetByDefault =
   | "seed"
   | "instanceId"
-  | "pages"
+  | "graphiql"
+  | "docs"
+  | "console"
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
@@ -83,8 +86,6 @@ const HOW_TO_LIST = `${COMMAND} start --help lists all settings`;
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
 const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
 
-const FOR_PAGES = ": PAGES lists the pages that are served";
-
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
  * key for tokens is required unless the service can run without one. `declared` are the names that the application declares, and
@@ -101,9 +102,7 @@ export function readConfig(
   const environment = withFile(given, declared);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
-  const faults = own
-    .filter(isUnknown)
-    .map((name) => `${name} is not a setting of this service${isPage(name) ? FOR_PAGES : `; ${HOW_TO_LIST}`}`);
+  const faults = own.filter(isUnknown).map((name) => `${name} is not a setting of this service; ${HOW_TO_LIST}`);
   const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
     const theirs = translated.filter((other) => other.name === name && other.text !== "");
     const ofApplication = settings[name as SettingName];
@@ -122,7 +121,9 @@ export function readConfig(
     ...moduleSettings(parsed),
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
     seed: parsed.seed || (embedded ? "demo" : "none"),
-    pages: parsed.pages || (embedded ? PAGE_NAMES : []),
+    graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
+    docs: parsed.docs === "" ? embedded : parsed.docs,
+    console: parsed.console === "" ? embedded : parsed.console,
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
@@ -225,4 +226,4 @@ function readSetting(
   return first.value;
 }
 
-const isUnknown = (name: string) => (FAMILIES.test(name) || isPage(name) || name in LIMITS) && !(name in SETTINGS);
+const isUnknown = (name: string) => (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
-import { pageNames } from "./page-names.ts";
 import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import { redisUrl } from "./redis-url.ts";
 import {
@@ -219,10 +218,15 @@ export const SETTINGS = {
     "follow-privileges",
     "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: no description of the tables or the resources.",
   ),
-  PAGES: setting(
-    orUnset(pageNames),
+  DOCS: setting(
+    orUnset(onOff),
     "",
-    "Pages that are served, separated by commas: docs (API reference at /docs, and the documentation at /docs/…), graphiql (GraphQL explorer at /graphiql) and console (for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port). none: none of them. When unset, all with the embedded database, otherwise none.",
+    "API reference at /docs, and the documentation at /docs/…. When unset, on with the embedded database, otherwise off.",
+  ),
+  CONSOLE: setting(
+    orUnset(onOff),
+    "",
+    "Console for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port. When unset, on with the embedded database, otherwise off.",
   ),
   CONSOLE_ROLES: setting(
     list,
@@ -284,6 +288,11 @@ export const SETTINGS = {
     trustedDocuments,
     "off",
     "off: each request contains its GraphQL document. only and files, such as only app.json, admin.json: only the trusted documents in these files are executed, which are manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one. The files are read at start.",
+  ),
+  GRAPHIQL: setting(
+    orUnset(onOff),
+    "",
+    "GraphQL explorer at /graphiql. When unset, on with the embedded database, otherwise off.",
   ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),

@@ -39,13 +39,12 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 export function createSite(options: SiteOptions): AlwaysOnInterface {
   const { settings, application, hasConsole, url, state, firstRequests, onInternalError } = options;
   const links = linksOf(settings, hasConsole);
-  const hasDocs = settings.pages.includes("docs");
   const groups = listGroups()
-    .map(({ name, docs }) => ({ name, docs: docs.filter(({ path }) => hasDocs || path === DOCUMENTATION) }))
+    .map(({ name, docs }) => ({ name, docs: docs.filter(({ path }) => settings.docs || path === DOCUMENTATION) }))
     .filter(({ docs }) => docs.length > 0);
   const routers = [
     startPage({ url, offers: () => offersOf(options, url()), groups, links, state, firstRequests }),
-    docsPages({ groups, schema: hasDocs ? schemaIn(application.folder) : null, links }),
+    docsPages({ groups, schema: settings.docs ? schemaIn(application.folder) : null, links }),
     assets(),
   ];
   const pages = new ExpressInterface({ routers, onInternalError });
@@ -53,8 +52,7 @@ export function createSite(options: SiteOptions): AlwaysOnInterface {
 }
 
 function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
-  const { pages, graphqlMaxTables, hasAuth, openapi } = settings;
-  const docs = pages.includes("docs");
+  const { docs, graphiql, graphqlMaxTables, hasAuth, openapi } = settings;
   const offers: [icon: IconName, name: string, url: string, about: string, isServed?: boolean][] = [
     [
       "data",
@@ -71,13 +69,7 @@ function offersOf({ settings, application, hasConsole }: SiteOptions, url: strin
       "changes over WebSocket",
       graphqlMaxTables > 0,
     ],
-    [
-      "console",
-      "GraphiQL",
-      `${url}/graphiql`,
-      "an editor for GraphQL",
-      graphqlMaxTables > 0 && pages.includes("graphiql"),
-    ],
+    ["console", "GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
     ["resources", "Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
     ["api", "API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["changes", "Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],

@@ -42,7 +42,7 @@ import type { Tasks } from "./tasks/index.ts";
 type RestSettings = PasswordSettings &
   Pick<
     Config,
-    | "pages"
+    | "docs"
     | "dbSchemas"
     | "dbExtraSearchPath"
     | "dbAnonRole"
@@ -165,9 +165,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
-    reference: settings.pages.includes("docs")
-      ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })]
-      : [],
+    reference: settings.docs ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [
       ...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : []),
       auth ? authV1Router(auth) : supabaseAuthRouter(),

@@ -77,7 +77,7 @@ export async function createApp(options: AppOptions) {
     await notifications.start();
     await auth?.start();
     const { application } = options;
-    const links = linksOf(config, config.pages.includes("console") && config.adminPort === 0);
+    const links = linksOf(config, config.console && config.adminPort === 0);
     const forRest = { ...context, settings: config, application, baseUrl: url, links, log, onInternalError };
     const rest = await createRest(forRest);
     auth?.startHousekeeping();
@@ -110,7 +110,7 @@ export async function createApp(options: AppOptions) {
         ? null
         : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
     const explorer =
-      graphql && config.pages.includes("graphiql")
+      graphql && config.graphiql
         ? [explorerRouter({ examples: () => graphql.examples(), settings: config, links })]
         : [];
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>

@@ -110,7 +110,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const firstRequests = async () => (app === null || pipeline.state !== "ready" ? null : firstRequestsOf(app));
   const forSite = { settings: config, application, url: () => url, state: () => pipeline.state, firstRequests };
   const siteOf = (hasConsole: boolean) => createSite({ ...forSite, hasConsole, onInternalError });
-  const site = siteOf(config.pages.includes("console") && !admin);
+  const site = siteOf(config.console && !admin);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
   const turns = new Turns({ time: config.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
   const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
@@ -188,12 +188,12 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const history = config.pages.includes("console") ? new History(readMetrics) : null;
+  const history = config.console ? new History(readMetrics) : null;
   const console = history
     ? createConsole({ config, app, url, metrics: readMetrics, history, log, onInternalError })
     : null;
   const ofOperators = { health, operations, console };
-  admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(history !== null) }, nothing), callers);
+  admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
   const { tables, resources } = rest;
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
   const served = { ...data, ...pages, site, ...(!admin && ofOperators) };

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const SETTINGS = { PAGES: "docs", GRAPHQL_MAX_TABLES: "0" };
-const WITH_EXPLORER = { PAGES: "docs,graphiql" };
+const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
+const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
 const POLL = { timeout: 120_000, interval: 100 };
 
 const installed = hasBrowser("the reference");

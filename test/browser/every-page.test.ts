@@ -17,7 +17,7 @@ let signedIn: Opened;
 beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
-    startTestService({ PAGES: "docs,graphiql,console", ADVISOR: "on", MAIL_URL: "keep", SIGNUP: "open" }),
+    startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on", ADVISOR: "on", MAIL_URL: "keep", SIGNUP: "open" }),
     launchBrowser(),
   ]);
   base = service.url.replace("127.0.0.1", "localhost");

@@ -13,7 +13,7 @@ let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ PAGES: "graphiql,docs" }), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService({ GRAPHIQL: "on", DOCS: "on" }), launchBrowser()]);
 });
 afterAll(async () => {
   await browser?.close();

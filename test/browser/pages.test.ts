@@ -10,7 +10,10 @@ let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ PAGES: "docs,console", ADVISOR: "on" }), launchBrowser()]);
+  [service, browser] = await Promise.all([
+    startTestService({ DOCS: "on", CONSOLE: "on", ADVISOR: "on" }),
+    launchBrowser(),
+  ]);
 });
 afterAll(async () => {
   await browser?.close();

@@ -9,7 +9,7 @@ import { JWT_SECRET } from "../support/service.ts";
 
 const CLIENT = "node_modules/@supabase/supabase-js/dist/umd/supabase.js";
 const { service, sql } = useRealtime(
-  { PAGES: "docs", DB_SCHEMAS: "public,shop" },
+  { DOCS: "on", DB_SCHEMAS: "public,shop" },
   `${TABLES}
   create schema shop;
   grant usage on schema shop to anon, authenticated;

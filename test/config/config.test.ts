@@ -126,7 +126,8 @@ test("without settings the service uses an embedded database with demo data and 
     openapi: "follow-privileges",
     passkeyDomain: "",
     passwordRules: { length: 12, classes: ["upper", "lower", "digit", "special"] },
-    pages: ["docs", "graphiql", "console"],
+    docs: true,
+    console: true,
     apiMaxRecords: 10_000,
     apiV1Status: { status: "supported", sunset: null, guide: "" },
     mailUrl: "keep",
@@ -164,6 +165,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlBadToken: "anonymous",
     graphqlNode: false,
     graphqlDocuments: { mode: "off", byId: new Map() },
+    graphiql: true,
     bodyLimit: 1_048_576,
     cacheMemory: expect.any(Number),
     jsonMaxDepth: 64,
@@ -252,13 +254,12 @@ test("caches have a thirty-second of the heap, and at least 64 MiB", () => {
 });
 
 test("with DATABASE_URL the demo data, the explorer, the console and the reference page are off by default", () => {
-  const off = { seed: "none", pages: [] };
+  const off = { seed: "none", graphiql: false, docs: false, console: false };
   expect(readConfig(OWN)).toMatchObject({ embedded: false, ...off });
-  const all = { SEED: "demo", PAGES: "graphiql,docs,console" };
-  const on = { seed: "demo", pages: ["graphiql", "docs", "console"] };
+  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on", CONSOLE: "on" };
+  const on = { seed: "demo", graphiql: true, docs: true, console: true };
   expect(readConfig({ ...OWN, ...all })).toMatchObject(on);
-  expect(readConfig({ SEED: "none", PAGES: "none" })).toMatchObject(off);
-  expect(readConfig({ ...OWN, PAGES: "docs, console" }).pages).toEqual(["docs", "console"]);
+  expect(readConfig({ SEED: "none", GRAPHIQL: "off", DOCS: "false", CONSOLE: "off" })).toMatchObject(off);
 });
 
 test.each([
@@ -300,7 +301,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 95 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(95));
+test("there are at most 99 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(99));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
@@ -494,10 +495,7 @@ test.each([
     "deprecated nowhere",
     "deprecated https://a.example/?b",
   ].map((text): [string, string, string] => ["API_V1_STATUS", text, `API_V1_STATUS ${LIFECYCLE} (is "${text}")`]),
-  ["PAGES", "docs, swagger", 'PAGES must be none, or a list of docs, graphiql, console (is "docs, swagger")'],
-  ["DOCS", "on", "DOCS is not a setting of this service: PAGES lists the pages that are served"],
-  ["GRAPHIQL", "on", "GRAPHIQL is not a setting of this service: PAGES lists the pages that are served"],
-  ["CONSOLE", "off", "CONSOLE is not a setting of this service: PAGES lists the pages that are served"],
+  ["GRAPHIQL", "yes", 'GRAPHIQL must be on or off (is "yes")'],
   ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],
   ["CORS_ORIGINS", "app.example.com", `${WEB_ORIGINS} (is "app.example.com")`],
   ["CORS_ORIGINS", "https://app.example.com/", `${WEB_ORIGINS} (is "https://app.example.com/")`],

@@ -42,7 +42,7 @@ function useServiceAfter(sql: string, settings: Readonly<Record<string, string>>
   let service: TestService;
   beforeAll(async () => {
     await dba(sql);
-    service = await startTestService({ PAGES: "graphiql", ...settings }, { ...database, drop: async () => {} }, log);
+    service = await startTestService({ GRAPHIQL: "on", ...settings }, { ...database, drop: async () => {} }, log);
     await service.gql("{ __typename }");
   });
   afterAll(() => service.stop());

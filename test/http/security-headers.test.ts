@@ -13,7 +13,7 @@ const SCHEMA = `
 
 let started: TestService;
 beforeAll(async () => {
-  started = await startTestService({ API_KEY_REQUIRED: "false", PAGES: "docs,graphiql" });
+  started = await startTestService({ API_KEY_REQUIRED: "false", DOCS: "on", GRAPHIQL: "on" });
   await started.database.owner.query(SCHEMA);
   return () => started.stop();
 });

@@ -11,7 +11,7 @@ const docs = docsOf({ groups: listGroups() });
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ PAGES: "docs,graphiql,console" });
+  service = await startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on" });
 });
 afterAll(() => service.stop());
 
@@ -83,7 +83,7 @@ describe("/", () => {
     const { interfaces } = (await (await get("/")).json()) as any;
     const read = interfaces.filter(({ url }: any) => url.startsWith("http") && !url.endsWith("/graphql"));
     for (const { url } of read) expect([url, (await fetch(url)).status]).toEqual([url, expect.toBeOneOf([200, 401])]);
-    const off = await startTestService({ PAGES: "none", GRAPHQL_MAX_TABLES: "0" });
+    const off = await startTestService({ DOCS: "off", GRAPHQL_MAX_TABLES: "0" });
     try {
       const names = ((await (await fetch(`${off.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
       expect(names).toEqual(["Tables", "Resources", "Health"]);

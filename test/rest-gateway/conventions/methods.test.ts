@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 import { openRaw } from "../../support/raw-socket.ts";
 
-const { send, service } = useService({ PAGES: "docs,graphiql" });
+const { send, service } = useService({ DOCS: "on", GRAPHIQL: "on" });
 
 const READ = "GET, HEAD, OPTIONS";
 /** Paths and the methods that they allow. */
