@@ -113,7 +113,7 @@ export function readConfig(
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded, needsKeys);
-  const providers = new ProviderReader(parsed, environment);
+  const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
   providers.readFile();
   return withLimits({
     ...parsed,

@@ -1,6 +1,6 @@
 import type { Config, Parsed } from "./config.ts";
 import { ConfigError, refuse } from "./config-error.ts";
-import { isLoopbackUrl, isOnLoopback, LOOPBACK } from "./json-file.ts";
+import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { moduleSettings } from "./modules.ts";
 import { hasDomain } from "./setting-types.ts";
@@ -10,7 +10,6 @@ export function rejectConflicts(parsed: Parsed | Config, embedded: boolean, need
   const migrate = parsed.migrate !== "off";
   const { hasAuth, hasTasks } = moduleSettings(parsed);
   const { jwtSecret } = parsed;
-  const allowsLoopback = parsed.authProvidersNetworks.includes(LOOPBACK);
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
@@ -59,13 +58,13 @@ export function rejectConflicts(parsed: Parsed | Config, embedded: boolean, need
     // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
     [
-      allowsLoopback && !isOnLoopback(parsed),
-      "AUTH_PROVIDERS_NETWORKS=loopback is for tests: it requires BASE_URL, or HOST, on a loopback address",
+      parsed.authProvidersLoopback && !isOnLoopback(parsed),
+      "AUTH_PROVIDERS_LOOPBACK=on is for tests: it requires BASE_URL, or HOST, on a loopback address",
     ],
     [
-      !allowsLoopback &&
+      !parsed.authProvidersLoopback &&
         jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
-      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
+      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
     ],
   ];
   refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));

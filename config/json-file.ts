@@ -50,7 +50,7 @@ export const requiredText = z
   .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a string") })
   .min(1, "must not be empty");
 
-/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_NETWORKS=loopback. */
+/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_LOOPBACK. */
 export const remoteUrl = requiredText.refine(
   isRemoteUrl,
   "must be an https URL without a user, password or fragment (#)",
@@ -67,9 +67,6 @@ export function isLoopbackUrl(text: string): boolean {
   const { protocol, hostname } = new URL(text);
   return /^https?:$/.test(protocol) && isLoopbackHost(hostname);
 }
-
-/** The word for the addresses of this machine. */
-export const LOOPBACK = "loopback";
 
 export const isLoopbackHost = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
 

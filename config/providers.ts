@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { ConfigError } from "./config-error.ts";
-import { describeIssue, isLoopbackUrl, jsonFile, LOOPBACK } from "./json-file.ts";
+import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
 import { entryType, type Sources } from "./provider-entry.ts";
 import { parseValue } from "./setting-types.ts";
 
@@ -63,19 +63,17 @@ export type SamlSettings = CommonSettings & {
 
 export type ProviderSettings = OidcSettings | OAuth2Settings | SamlSettings;
 
-/** `authProviders` is "" without a file. */
-type ReaderSettings = { readonly authProviders: string; readonly authProvidersNetworks: readonly string[] };
-
 /** Reads the settings of identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
 export class ProviderReader {
   readonly #path: string;
   readonly #environment: Sources["environment"];
   readonly #allowsLoopback: boolean;
 
-  constructor(settings: ReaderSettings, environment: Sources["environment"]) {
-    this.#path = settings.authProviders;
+  /** `path` is "" without a file. */
+  constructor(path: string, environment: Sources["environment"], allowsLoopback: boolean) {
+    this.#path = path;
     this.#environment = environment;
-    this.#allowsLoopback = settings.authProvidersNetworks.includes(LOOPBACK);
+    this.#allowsLoopback = allowsLoopback;
   }
 
   /** Reads the file again each time. Throws ConfigError. */
@@ -102,7 +100,7 @@ export class ProviderReader {
   #refuseLoopback(provider: ProviderSettings): void {
     if (this.#allowsLoopback || !urlsOf(provider).some(isLoopbackUrl)) return;
     throw new ConfigError(
-      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback`,
+      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`,
     );
   }
 }

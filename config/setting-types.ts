@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
 import { ConfigError } from "./config-error.ts";
-import { isLoopbackHost, LOOPBACK } from "./json-file.ts";
+import { isLoopbackHost } from "./json-file.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
 /** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
@@ -224,16 +224,9 @@ export const proxies = list.pipe(
   ),
 );
 
-/** IP addresses and networks, or LOOPBACK. */
+/** IP addresses and networks. */
 export const networks = list.pipe(
-  z.array(
-    z
-      .string()
-      .refine(
-        (text) => isNetwork(text) || text === LOOPBACK,
-        "must be networks such as 10.0.0.0/8 or IP addresses such as 10.0.0.1",
-      ),
-  ),
+  z.array(z.string().refine(isNetwork, "must be networks such as 10.0.0.0/8 or IP addresses such as 10.0.0.1")),
 );
 
 /** RSA private key in PEM format. Line ends may be written as \n, for environments that allow only one line. */

@@ -397,10 +397,15 @@ export const SETTINGS = {
     "",
     "Origins, besides that of BASE_URL, to which a browser may return after a sign-in, separated by commas.",
   ),
+  AUTH_PROVIDERS_LOOPBACK: setting(
+    onOff,
+    "off",
+    "For tests: accept issuers and identity providers on loopback addresses, without TLS. Requires BASE_URL on a loopback address.",
+  ),
   AUTH_PROVIDERS_NETWORKS: setting(
     networks,
     "",
-    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses. loopback, for tests: this machine, also without TLS; it requires BASE_URL on a loopback address.",
+    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses.",
   ),
   MAX_CONNECTIONS: setting(
     integer(1, 1_000_000),

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config/config.ts";
-import { LOOPBACK, tryJson } from "../config/json-file.ts";
+import { tryJson } from "../config/json-file.ts";
 
 const { request: requestHttp } = process.getBuiltinModule("node:http");
 
@@ -23,10 +23,10 @@ export type OutboundOptions = {
 /** A request that was not sent, or whose response is not acceptable. The message is for operators. */
 export class OutboundError extends Error {}
 
-export type OutboundSettings = Pick<Config, "authProvidersNetworks">;
+export type OutboundSettings = Pick<Config, "authProvidersLoopback" | "authProvidersNetworks">;
 
-export const createOutbound = ({ authProvidersNetworks: allowed }: OutboundSettings): Outbound =>
-  new Outbound({ allowsLoopback: allowed.includes(LOOPBACK), networks: allowed.filter((name) => name !== LOOPBACK) });
+export const createOutbound = ({ authProvidersLoopback, authProvidersNetworks }: OutboundSettings): Outbound =>
+  new Outbound({ allowsLoopback: authProvidersLoopback, networks: authProvidersNetworks });
 
 type RequestOptions = {
   readonly method?: string;
@@ -49,7 +49,7 @@ export class Outbound {
 
   constructor(options: OutboundOptions) {
     this.#options = options;
-    this.#allowed = blockListOf(options.allowsLoopback ? [...THIS_MACHINE, ...options.networks] : options.networks);
+    this.#allowed = blockListOf(options.allowsLoopback ? [...LOOPBACK, ...options.networks] : options.networks);
   }
 
   /** The body of a response with status 200. Rejects with OutboundError. */
@@ -144,7 +144,7 @@ async function readResponse(incoming: IncomingMessage, { href }: URL): Promise<R
   return new Response(hasBody ? Buffer.concat(chunks) : null, { status, headers });
 }
 
-const THIS_MACHINE = ["127.0.0.0/8", "::1"];
+const LOOPBACK = ["127.0.0.0/8", "::1"];
 
 /** Networks of IANA's special-purpose registries, which are not reachable from everywhere, and multicast. */
 const SPECIAL = [

@@ -239,7 +239,7 @@ test("no message contains a secret", () => {
 
 test("providers on loopback addresses are for tests", () => {
   const refusal = (name: string) =>
-    `the provider ${name} is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback`;
+    `the provider ${name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`;
   const local = [
     { ...OIDC, issuer: "http://127.0.0.1:4000" },
     { ...OAUTH2, tokenUrl: "http://localhost:4000/token" },
@@ -247,7 +247,7 @@ test("providers on loopback addresses are for tests", () => {
   ];
   for (const entry of local) {
     expect(errorOf([entry])).toBe(refusal(entry.name));
-    expect(errorOf([entry], { AUTH_PROVIDERS_NETWORKS: "loopback" })).toBe("accepted");
+    expect(errorOf([entry], { AUTH_PROVIDERS_LOOPBACK: "on" })).toBe("accepted");
   }
 });
 
@@ -302,7 +302,7 @@ describe("a row of the table", () => {
     ],
     [
       { issuer: "http://127.0.0.1" },
-      "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
+      "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
     ],
   ])("with %j is rejected", (entry, message) => expect(ofTable(entry)).toContain(message));
 

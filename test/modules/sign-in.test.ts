@@ -16,7 +16,7 @@ import { applicationOf, type ForeignServer, SERVERS, signInSql, startForeignServ
 const PASSWORD = "Correct-Horse-7!";
 const EMAIL = "ada@example.com";
 const MINUTE = 60_000;
-const SETTINGS = { MIGRATE: "modules", MODULES: "auth", GRAPHQL_MAX_TABLES: "0", AUTH_PROVIDERS_NETWORKS: "loopback" };
+const SETTINGS = { MIGRATE: "modules", MODULES: "auth", GRAPHQL_MAX_TABLES: "0", AUTH_PROVIDERS_LOOPBACK: "on" };
 
 const users = defineResource({
   name: "users",

@@ -20,7 +20,7 @@ const client = useResources({
   API_KEYS_MAX: "1",
   RATE_LIMIT: "1000000",
   AUTH_PROVIDERS: providers.file,
-  AUTH_PROVIDERS_NETWORKS: "loopback",
+  AUTH_PROVIDERS_LOOPBACK: "on",
 });
 const confirming = useResources({ ...mails.settings, EMAIL_CONFIRM: "required", RATE_LIMIT: "1000000" });
 const closed = useResources({ SIGNUP: "off", RATE_LIMIT: "1000000" });

@@ -63,7 +63,7 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
     const more = typeof settings === "function" ? await settings(idp) : settings;
     const all = {
       AUTH_PROVIDERS: file,
-      AUTH_PROVIDERS_NETWORKS: "loopback",
+      AUTH_PROVIDERS_LOOPBACK: "on",
       GRAPHQL_MAX_TABLES: "0",
       LOGIN_ATTEMPTS_PER_ADDRESS: "10000",
       ...more,
