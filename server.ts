@@ -23,7 +23,7 @@ import { openConfigured } from "./service/open.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
-import { takeOver } from "./service/takeover.ts";
+import { refuseOtherFile, takeOver } from "./service/takeover.ts";
 
 export { type Service, startService } from "./service/start.ts";
 
@@ -106,6 +106,7 @@ async function start(configured: Configured, log: Logger, onStarted: () => void)
   const { config, application, reread } = configured;
   const { workers, takeover: path } = config;
   await leaveRoot(configured, log);
+  if (path !== "") await refuseOtherFile(path);
   let opening: Promise<OpenedDatabase> | undefined;
   const open = () => {
     opening = openConfigured(configured, log);

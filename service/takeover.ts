@@ -83,7 +83,19 @@ async function askToStop(path: string): Promise<string | null> {
 
 /** It was left behind by a process that was killed. */
 async function removeSocket(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => null);
-  if (found && !found.isSocket()) throw new Error(`${path} is not a socket`);
+  if (await isOtherFile(path)) throw new Error(noSocket(path));
   await rm(path, { force: true });
 }
+
+/** Rejects if the path names another file than the socket. The start calls it before it changes the database. */
+export async function refuseOtherFile(path: string): Promise<void> {
+  if (await isOtherFile(path)) throw new Error(`TAKEOVER: ${noSocket(path)}`);
+}
+
+const isOtherFile = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (found) => !found.isSocket(),
+    () => false,
+  );
+
+const noSocket = (path: string) => `${path} is not a socket`;

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { replaceIn } from "../../bench/upgrade/network.ts";
 import { readConfig } from "../../config/config.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
@@ -100,7 +100,8 @@ describe("a service that stops", () => {
 
 test("a service that may not take over leaves the running one alone, and a socket that was left behind is taken at once", async () => {
   const path = join(folder, "held");
-  const log = pino({ level: "silent" });
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
   const mayNot = async () => {
     throw new Error("no connection is left");
   };
@@ -112,6 +113,8 @@ test("a service that may not take over leaves the running one alone, and a socke
     replaced++;
   };
   await takeOver({ path, log, mayReplace: mayNot, onReplaced });
+  const migrates = readFileSync("/proc/sys/net/ipv4/tcp_migrate_req", "utf8") === "1\n";
+  expect(lines.some((line) => line.startsWith("net.ipv4.tcp_migrate_req is 0"))).toBe(!migrates);
   await expect(takeOver({ path, log, mayReplace: mayNot, onReplaced })).rejects.toThrow(
     "TAKEOVER: no connection is left",
   );
@@ -120,14 +123,16 @@ test("a service that may not take over leaves the running one alone, and a socke
   expect(replaced).toBe(1);
 });
 
-test("TAKEOVER that names another file is refused, and the file stays", async () => {
+test("TAKEOVER that names another file is refused, and the file and the database stay as they were", async () => {
   const file = join(folder, "notes.txt");
   writeFileSync(file, "notes");
-  const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: String(await findFreePort()), TAKEOVER: file };
+  const empty = await createTestDatabase(undefined, "template1");
+  onTestFinished(() => empty.drop());
+  const settings = { DATABASE_URL: empty.url, JWT_SECRET, PORT: String(await findFreePort()), TAKEOVER: file };
   const command = nodeStart({ dataDir: folder, settings });
   expect(await command.exited()).toBe(1);
   expect(command.stdout).toContain(`the service cannot start: TAKEOVER: ${file} is not a socket`);
-  const migrates = readFileSync("/proc/sys/net/ipv4/tcp_migrate_req", "utf8") === "1\n";
-  expect(command.stdout.includes("net.ipv4.tcp_migrate_req is 0")).toBe(!migrates);
   expect(readFileSync(file, "utf8")).toBe("notes");
+  const schemas = "select from pg_namespace where nspname = 'content_service'";
+  expect((await empty.owner.query(schemas)).rowCount).toBe(0);
 });
