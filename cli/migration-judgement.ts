@@ -86,7 +86,7 @@ export function describeVerdict({ judgements, changes }: Verdict): string {
   const additions = changes.filter(({ isBreaking }) => !isBreaking);
   return [
     ...judgements.map(textOf),
-    ...(additions.length > 0 ? [`What changes for clients, without breaking them:\n${listed(additions)}`] : []),
+    ...(additions.length > 0 ? [`What changes for clients, without breaking them:\n${listed(joined(additions))}`] : []),
   ]
     .map((block) => `${block}\n`)
     .join("");
@@ -154,6 +154,34 @@ export function linesFor(changes: readonly Change[]): readonly string[] {
     ...shown.map(describeChange),
     ...(more > 0 ? [`and ${more} more, such as types that follow from these`] : []),
   ];
+}
+
+/** What is new in the same way for the same callers, as one change: `Query.tag, Query.tags were added` */
+function joined(additions: readonly Change[]): readonly Change[] {
+  const sorted = additions.map((change) => ({ change, ...formOf(change) }));
+  const groups = Map.groupBy(sorted, ({ change, text }) => JSON.stringify([change.interface, change.roles, text]));
+  return [...groups.values()].map((group) => {
+    const [{ change, text }] = group as [(typeof group)[0]];
+    return group.length === 1
+      ? change
+      : { ...change, text: text.replace("…", () => group.map(({ name }) => name).join(", ")) };
+  });
+}
+
+/** The texts of additions, and how several of them begin and end. */
+const FORMS: readonly (readonly [one: RegExp, several: string])[] = [
+  [/^(\S+) was added$/, "… were added"],
+  [/^(\S+) was (added to .+)$/, "… were $2"],
+  [/^(\S+) is (new in .+)$/, "… are $2"],
+  [/^An optional field (\S+) on (.+) was added$/, "Optional fields … on $2 were added"],
+  [/^An optional arg (\S+) on (.+) was added$/, "Optional arguments … on $2 were added"],
+  [/^(?=\S+: the parameter (\S+))(\S+): the parameter \S+ was added$/, "$2: the parameters … were added"],
+];
+
+/** The name in an addition, and the text for several. Those that follow from others are only counted: each stays as it is. */
+function formOf({ text, isDerived }: Change): { readonly name: string; readonly text: string } {
+  const [one, several] = (!isDerived && FORMS.find(([form]) => form.test(text))) || [];
+  return one === undefined ? { name: "", text } : { name: one.exec(text)![1]!, text: text.replace(one, several!) };
 }
 
 /** `REST for anon, authenticated: /notes was removed` */

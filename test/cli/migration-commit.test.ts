@@ -178,11 +178,15 @@ grant select on public.notes to authenticated;
     /^current\.sql, line 10: warning: index notes_text_idx on public\.notes: .* \(index-blocks-writes\)$/m,
   );
   expect(stdout).toMatch(
-    /^What changes for clients, without breaking them:\n {2}GraphQL for admin, authenticated: Query\.tag was added\n/m,
+    /^What changes for clients, without breaking them:\n {2}GraphQL for admin, authenticated: Query\.tag, .*Query\.tags.* were added\n/m,
   );
   expect(stdout).toContain("  REST for admin, authenticated: /tags was added\n");
-  for (const part of PARTS)
-    expect(stdout).toContain(`  REST for admin, authenticated, service_role: notes.${part} is new in responses\n`);
+  expect(stdout).toMatch(/: Optional fields part0, .*, part11 on input type ChangedNoteFilter were added\n/);
+  expect(stdout).toMatch(/: \/notes: the parameters \?part_0, .*, \?part_11 were added\n/);
+  expect(stdout).toMatch(/: TEXT_ASC, .* were added to enum type NoteOrderBy\n/);
+  expect(stdout).toContain(
+    `  REST for admin, authenticated, service_role: ${PARTS.map((part) => `notes.${part}`).join(", ")} are new in responses\n`,
+  );
   expect(stdout).not.toMatch(/notes_author_idx|all read notes/);
 });
 
