@@ -86,6 +86,12 @@ describe.each(SERVERS)("on PostgreSQL $version, with a new JWT_SECRET", (version
       "note      passwords: no login of the service was tried: JWT_SECRET (or JWT_PRIVATE_KEY) is not set here",
     );
     expect((await outcomeOf(upgrade([], environment({ MIGRATE: "check" })))).stdout).toContain("nothing to do");
+    // As pg_dumpall --no-role-passwords restores it.
+    await superuser.query("alter role other_data password null");
+    expect(await run({ MIGRATE: "check", JWT_SECRET })).toMatch("passwords of the logins other_data: those");
+    const restored = environment({ MIGRATE: "check", JWT_SECRET });
+    expect(await outcomeOf(upgrade(["--yes"], restored))).toMatchObject({ exitCode: 0 });
+    expect(await run({ MIGRATE: "check", JWT_SECRET })).toMatch(/^ok /);
     await superuser.query(
       "alter role other_auth nologin; alter role other_data in database other reset all; comment on role other_data is null",
     );
