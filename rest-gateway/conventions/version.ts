@@ -8,8 +8,11 @@ export type Version = 1 | 2;
 
 /** The version of requests that do not name a version. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";
-/** Of every vendor, as clients cannot know the name. Source: the contract, Versioning, "Accept: application/vnd.<vendor>.v<N>+json". */
-const MEDIA_TYPE = /^application\/vnd\.([\w.-]+)\.v(-?\d[^+]*)\+json$/;
+/**
+ * Of every vendor, as clients cannot know the name. Source: the contract, Versioning, "Accept: application/vnd.<vendor>.v<N>+json".
+ * Without a limit on both parts, the time to match would grow with the square of the length.
+ */
+const MEDIA_TYPE = /^application\/vnd\.([\w.-]{1,100})\.v(-?\d[^+]{0,100})\+json$/;
 
 export type Chosen = {
   readonly version: Version;

@@ -44,6 +44,7 @@ describe("a version is chosen", () => {
     ],
     ["of every vendor", "application/vnd.acme.v2+json", "200 2 2"],
     ["of a vendor whose name has dots and hyphens", "application/vnd.video.acme-shop.v2+json", "200 2 2"],
+    ["not of a vendor with more than 100 characters", `application/vnd.${"a".repeat(101)}.v2+json`, "200 1 1"],
     ["not one without a version", "application/vnd.content+json", "200 1 1"],
     ["not a type other than JSON", "application/vnd.content.v2+xml", "200 1 1"],
     ["beside other media types", "text/html, application/vnd.content.v2+json, */*;q=0.1", "200 2 2"],
