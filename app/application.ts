@@ -95,6 +95,7 @@ export function applicationOf(
   const tasks = chosen(config.tasks ?? []);
   refuseTasks(tasks, folder);
   const mailFolder = existingIn(folder, "mail");
+  // Throws if a template is invalid, before the database changes.
   if (settings.hasAuth) new Templates(mailFolder);
   return {
     folder,
