@@ -37,7 +37,7 @@ export const operatorAccess = ({
 });
 
 const OTHER_NAME =
-  "without the service key, this is served for an IP address, localhost, a name in one part, or ADMIN_HOST in the header Host";
+  "send the service key, or a Host header that is an IP address, localhost, a name without a dot, or ADMIN_HOST";
 
 /** Why a request is refused at a URL for operators; null if it is allowed. */
 export async function refusalForOperators(
@@ -67,7 +67,7 @@ export const isOfOtherSite = ({ method, headers }: IncomingMessage): boolean => 
 
 /**
  * Whether no page of a site can have this name: it could send requests to the service under a name of its own that resolves to the
- * machine of the service. Names in one part are those of machines and containers.
+ * machine of the service. Names without a dot are those of machines and containers.
  */
 const isNameOfNoSite = (name: string, adminHost: string): boolean =>
   isIP(name) > 0 || !name.includes(".") || name === adminHost;

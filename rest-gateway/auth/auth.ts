@@ -138,7 +138,7 @@ export type Auth = {
   follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
   start(): Promise<void>;
-  /** After the catalog was read: until then, each statement after another opens a connection, because the last one is being cleaned. */
+  /** Call it once the catalog has been read: before that, a used connection is cleaned first, and the next statement opens another. */
   startHousekeeping(): void;
   close(): Promise<void>;
 };
