@@ -4,7 +4,7 @@ import LongestFirst from "./test/support/longest-first.ts";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    // Those of an application, which test/cli/test.test.ts runs.
+    // Those of an application, which test/cli/test.all.test.ts runs.
     exclude: ["test/applications/*/test/**"],
     globalSetup: ["test/support/cluster.ts"],
     reporters: ["default", "./test/support/summary.ts"],
