@@ -32,9 +32,9 @@ export async function refusePrivilegedRoles(client: pg.Client): Promise<void> {
      from pg_roles as r, holders as h join pg_roles as o on o.oid = h.role,
        lateral (select o.rolname = current_user
          or o.oid = (select datdba from pg_database where datname = current_database()) as is_owner) as owner
-     where case
+     where r.rolname = any ($1) and case
        when h.holder = h.role then r.oid = o.oid
-         and r.rolname = any ($1) and (o.rolsuper or is_owner or (o.rolbypassrls and r.rolname = any ($2)))
+         and (o.rolsuper or is_owner or (o.rolbypassrls and r.rolname = any ($2)))
        else r.rolname = any ($2) and not r.rolsuper and (o.rolsuper or is_owner) and pg_has_role(r.oid, h.holder, 'member') end
      order by h.holder <> h.role, h.holder <> r.oid, r.rolname, o.rolname`,
     [ROLES, CALLERS],

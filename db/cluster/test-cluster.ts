@@ -4,6 +4,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { withClient } from "./client.ts";
 import { findTemporaryFolder, startScratchCluster } from "./embedded.ts";
+import { loginNames } from "./provision.ts";
 
 /** A cluster for tests. */
 export type TestCluster = {
@@ -73,6 +74,8 @@ export async function copyDatabase(clusterUrl: string, template: string): Promis
         name,
       ]);
       await root.query(`drop database ${name} with (force)`);
+      // Roles belong to the server, and each start reads them.
+      await root.query(`drop role if exists ${loginNames(name).join(", ")}`);
       await root.end();
     },
   };
