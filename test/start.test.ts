@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { type Command, nodeRun, nodeStart, npmStart, POLL, PROJECT } from "./support/command.ts";
+import { type Command, nodeRun, nodeStart, npmStart, PROJECT } from "./support/command.ts";
 import { contentTypes } from "./support/content-types.ts";
 import { argumentsOf, processesNamed } from "./support/processes.ts";
+import { POLL } from "./support/until.ts";
 
 const isRoot = process.getuid?.() === 0;
 

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../../db/cluster/client.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { VERSION } from "../../db/cluster/modules.ts";
-import { POLL } from "../support/command.ts";
 import { Containers, canRunContainers, Dockerfile, readyAt } from "../support/container.ts";
 import { argumentsOf, kill, processesBelow, processesNamed } from "../support/processes.ts";
 import { repeatedly } from "../support/repeated-request.ts";
+import { POLL } from "../support/until.ts";
 import { additionsTo, NEXT, NEXT_FILES } from "./added.ts";
 import type { Application } from "./applications.ts";
 

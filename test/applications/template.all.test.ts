@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { init } from "../../cli/init.ts";
 import { readConfig } from "../../config/config.ts";
-import { type Command, devStart, POLL, PROJECT } from "../support/command.ts";
+import { type Command, devStart, PROJECT } from "../support/command.ts";
+import { POLL } from "../support/until.ts";
 
 let home: string;
 let app: string;

@@ -2,10 +2,10 @@ import type { Browser, BrowserContext, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
 const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
-const POLL = { timeout: 120_000, interval: 100 };
 
 const installed = hasBrowser("the reference");
 

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { hasBrowser } from "../support/browser.ts";
 import { signIn, useExamples } from "../support/examples.ts";
-import { POLL } from "../support/graphql-client.ts";
+import { POLL } from "../support/until.ts";
 
 const installed = hasBrowser("what example pages do after a fault");
 

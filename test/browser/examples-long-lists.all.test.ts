@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { Examples } from "../support/examples.ts";
-import { POLL } from "../support/graphql-client.ts";
 import { startTestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** With longer steps, the end of a list is near. */
 const longer = {

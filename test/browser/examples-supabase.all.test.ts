@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { Examples, publishArticle, signIn } from "../support/examples.ts";
-import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const installed = hasBrowser("the example page with supabase-js");
 

@@ -7,9 +7,9 @@ import type { Browser, BrowserContext, Page, WebSocketRoute } from "playwright-c
 import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { POLL } from "../support/graphql-client.ts";
 import { Relay } from "../support/relay.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** The files of a page that the documents print: "```ts session.ts". */
 const PAGES = ["accounts", "errors", "graphql", "live-comments", "supabase-js"];

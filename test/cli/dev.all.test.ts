@@ -7,11 +7,12 @@ import { init } from "../../cli/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { startService } from "../../server.ts";
-import { type Command, devStart, POLL, PROJECT } from "../support/command.ts";
+import { type Command, devStart, PROJECT } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { DEMO } from "../support/demo.ts";
 import { processesNamed } from "../support/processes.ts";
 import { JWT_SECRET, readTestConfig } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 let home: string;
 let app: string;

@@ -10,9 +10,10 @@ import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { connected, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
-import { POLL, PROJECT } from "../support/command.ts";
+import { PROJECT } from "../support/command.ts";
 import { linkPackages, makePackage, PACKAGE_LIMIT, PROGRAM } from "../support/package.ts";
 import { sendTo } from "../support/resource-client.ts";
+import { POLL } from "../support/until.ts";
 
 const run = promisify(execFile);
 const PASSWORD = "Correct-Horse-7!";

@@ -1,8 +1,8 @@
 import pino from "pino";
 import { beforeAll, expect, test, vi } from "vitest";
-import { POLL } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const DDL = `
   create table orders (id int primary key, owner bigint, total int, secret text);

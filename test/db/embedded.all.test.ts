@@ -8,10 +8,10 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, type ClusterOptions, startCluster } from "../../db/cluster/embedded.ts";
+import { POLL } from "../support/until.ts";
 
 const EMBEDDED = new URL("../../db/cluster/embedded.ts", import.meta.url);
 const PASSWORD = "it's a % secret";
-const POLL = { timeout: 120_000 };
 
 const isRoot = process.getuid?.() === 0;
 

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { migrationCommand } from "../../cli/migration.ts";
-import { nodeRun, POLL } from "../support/command.ts";
+import { nodeRun } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";
 import { expectSharedLimit, hasRedis, startRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 async function databaseOf(template?: string): Promise<TestDatabase> {
   const database = await createTestDatabase(undefined, template);

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { advise } from "../../db/advisor/advisor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);

@@ -5,8 +5,9 @@ import { outcomeOf } from "../../cli/command.ts";
 import { doctor } from "../../cli/doctor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const [, PREPARATION] = /```sql\n(create role content_owner [\s\S]*?)```/.exec(

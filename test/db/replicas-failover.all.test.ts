@@ -1,10 +1,10 @@
 import pino from "pino";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { POLL } from "../support/command.ts";
 import { type ReplicaRig, startReplicaRig, usesAll } from "../support/replica-rig.ts";
 import { sendRest } from "../support/rest-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import type { TestReplica } from "../support/streaming-replica.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table public.notes (id int primary key, text text not null default repeat('-', 200));

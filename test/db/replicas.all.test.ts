@@ -5,7 +5,6 @@ import pg from "pg";
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { PrimaryPosition } from "../../db/replicas/primary-position.ts";
 import { Replica } from "../../db/replicas/replica.ts";
-import { POLL } from "../support/command.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import {
   metricOf,
@@ -17,6 +16,7 @@ import {
 import { type RestSent, sendRest } from "../support/rest-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
 import { type TestReplica, whileDisturbed } from "../support/streaming-replica.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table public.notes (id int primary key, text text not null);

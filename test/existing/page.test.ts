@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
+import { POLL } from "../support/until.ts";
 import { type RunningApplication, startApplication } from "./application.ts";
 
 const PAGE = readFileSync("docs/existing-database.md", "utf8");

@@ -1,10 +1,10 @@
 import { createClient } from "@supabase/supabase-js";
 import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { POLL } from "../support/command.ts";
 import { followStream } from "../support/event-stream.ts";
 import { expectSharedLimit, hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 
 const PUBLICATION = `

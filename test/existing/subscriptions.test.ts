@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { connect, type GraphQLClient, POLL, type Subscription } from "../support/graphql-client.ts";
+import { connect, type GraphQLClient, type Subscription } from "../support/graphql-client.ts";
+import { POLL } from "../support/until.ts";
 import { projectId, startTrackit, type Trackit, taskId, userId } from "./trackit.ts";
 
 let trackit: Trackit;

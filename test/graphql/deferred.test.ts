@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

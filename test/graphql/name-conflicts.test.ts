@@ -2,8 +2,9 @@ import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const NOT_SERVED = "the changed schema cannot be served: the previous one stays";
 const NOT_BUILT = "the schema cannot be built: GraphQL is not served until it is fixed";

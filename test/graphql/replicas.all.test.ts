@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { POLL } from "../support/command.ts";
 import { connect } from "../support/graphql-client.ts";
 import {
   metricOf,
@@ -10,6 +9,7 @@ import {
 } from "../support/replica-rig.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
 import { whileDisturbed } from "../support/streaming-replica.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table public.notes (id int primary key, text text not null);

@@ -6,9 +6,10 @@ import { tap } from "rxjs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { EventStreamClient } from "../support/event-stream.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { Relay } from "../support/relay.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const SETTINGS = { INSTANCE_ID: "resumption" };
 const CREATED = "subscription { onArticleCreated { title } }";

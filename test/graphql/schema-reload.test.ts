@@ -3,8 +3,9 @@ import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** The schema at the start, which the tests change. */
 const TABLES = `

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
 import { openGraphQL } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { interval: 10 };
 const MAX_UNSENT = 8_000_000;
 
 let service: TestService;

@@ -1,8 +1,9 @@
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 let service: TestService;
 beforeAll(async () => {

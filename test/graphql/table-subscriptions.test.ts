@@ -4,8 +4,9 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const DDL = `
   create table public.todos (

@@ -3,8 +3,8 @@ import { beforeAll, expect, test } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import { buildSchema } from "../../graphql/schema/schema.ts";
-import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
+import { POLL } from "../support/until.ts";
 
 const { data, errors, gql, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
 

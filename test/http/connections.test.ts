@@ -6,8 +6,7 @@ import { ConnectionLimit, SendTimeout } from "../../http/limits/connection-limit
 import { createTestDatabase } from "../support/database.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-
-const POLL = { timeout: 120_000, interval: 10 };
+import { POLL } from "../support/until.ts";
 
 /** The lines of the log. */
 function recordedLog() {

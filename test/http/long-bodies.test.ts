@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { readBytes } from "../../http/pipeline/body.ts";
-import { POLL } from "../support/graphql-client.ts";
+import { POLL } from "../support/until.ts";
 
 /** As much as the kernel keeps for a server that does not read yet. */
 const BYTES = 2_000_000;

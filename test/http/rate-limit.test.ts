@@ -2,10 +2,10 @@ import type { IncomingMessage } from "node:http";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { addressReader } from "../../http/pipeline/request.ts";
-import { POLL } from "../support/command.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
 import { startTestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 describe("the IP address of a client", () => {
   const read = (remoteAddress: string, forwarded?: string) =>

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { Redis } from "../../http/process/redis.ts";
 import { RedisPeers } from "../../http/process/redis-peers.ts";
 import { Metrics, parseMetrics } from "../../telemetry/metrics.ts";
-import { POLL } from "../support/command.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
+import { POLL } from "../support/until.ts";
 
 const CHANNEL = "content:test:peers";
 

@@ -8,9 +8,9 @@ import { RedisLog } from "../../http/process/redis-log.ts";
 import { RedisPeers } from "../../http/process/redis-peers.ts";
 import { WritesInRedis } from "../../http/process/shared-writes.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import { POLL } from "../support/command.ts";
 import { hasRedis, sendTo, startRedis } from "../support/redis.ts";
 import { startRedisCluster, startRedisWithTls, startSentinels, type TestServers } from "../support/redis-servers.ts";
+import { POLL } from "../support/until.ts";
 
 const PREFIX = "content:{7:16384}";
 const HOUR = 3_600_000;

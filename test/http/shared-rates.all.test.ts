@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { Clients } from "../../http/limits/clients.ts";
 import { SharedRates } from "../../http/limits/shared-rates.ts";
 import { Redis } from "../../http/process/redis.ts";
-import { POLL } from "../support/command.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** A log, and its messages. */
 function newLog() {

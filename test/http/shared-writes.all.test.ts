@@ -2,11 +2,11 @@ import pino from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Redis } from "../../http/process/redis.ts";
 import { WritesInRedis } from "../../http/process/shared-writes.ts";
-import { POLL } from "../support/command.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { metricOf, pauseReplicas, type ReplicaRig, startReplicaRig, untilUsed } from "../support/replica-rig.ts";
 import { sendRest } from "../support/rest-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 function newLog() {
   const lines: string[] = [];

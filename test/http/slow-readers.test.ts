@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 const CONTENT_BYTES = 12_000_000;
 /** More than the kernel buffers for a client that does not read. */
 const CONTENT = `update public.articles set content = repeat('x', ${CONTENT_BYTES / 12}) where id = 1;

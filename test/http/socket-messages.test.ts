@@ -5,7 +5,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import { Patience } from "../../http/limits/patience.ts";
 import { receiveMessages } from "../../http/limits/socket-messages.ts";
 import { Turns } from "../../http/limits/turns.ts";
-import { POLL } from "../support/graphql-client.ts";
+import { POLL } from "../support/until.ts";
 
 /** Sockets of one network, and the first seven characters of the messages that have been handled. */
 async function openSockets(turns: Turns) {

@@ -10,9 +10,10 @@ import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
 import { Routes } from "../../http/pipeline/routes.ts";
 import { anonymousCallers } from "../support/callers.ts";
-import { connect as connectClient, POLL } from "../support/graphql-client.ts";
+import { connect as connectClient } from "../support/graphql-client.ts";
 import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgrade } from "../support/raw-socket.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 let service: TestService;
 /** Low limits, so that each is reached soon. */

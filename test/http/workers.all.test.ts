@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { createClient, type RealtimeChannel, type SupabaseClient } from "@supabase/supabase-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { type Command, nodeRun, nodeStart, POLL, type StartOptions } from "../support/command.ts";
+import { type Command, nodeRun, nodeStart, type StartOptions } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { kill, processesNamed } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 let folder: string;
 let dataDir: string;

@@ -4,9 +4,10 @@ import { applicationOf } from "../../app/application.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { DEMO } from "../support/demo.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, readTestConfig, startTestService, type TestService } from "../support/service.ts";
 import { appCode } from "../support/totp.ts";
+import { POLL } from "../support/until.ts";
 import { act, credentialsOf, DONE, INTERFACES, KINDS, type Kind, PASSWORD, REFUSED } from "./support.ts";
 
 const SETTINGS = {

@@ -6,10 +6,10 @@ import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { user } from "../../cli/user.ts";
-import { POLL } from "../support/command.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { TokenIssuer } from "../support/token-issuer.ts";
+import { POLL } from "../support/until.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 const PASSWORD = "Correct-Horse-7!";

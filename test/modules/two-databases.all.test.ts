@@ -4,9 +4,9 @@ import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { moduleCommand } from "../../cli/module.ts";
 import { findLogins } from "../../db/cluster/provision.ts";
-import { POLL } from "../support/command.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 const SECTION = readFileSync("docs/configuration.md", "utf8").split("### Two databases of one server")[1]!;

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { POLL } from "../support/command.ts";
 import { useRealtime } from "../support/realtime.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** Ada may read and write in the private channel "den", and Bob may read. */
 const DEN = `

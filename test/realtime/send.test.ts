@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
-import { POLL } from "../support/command.ts";
 import { useRealtime } from "../support/realtime.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** Users receive in the private channel "den", where Ada sends. Changes of `rooms` are sent there. */
 const DEN = `

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 /** The policies that docs/live-comments.md prints. */
 const [, POLICIES] = /^```sql drafts\n([\s\S]*?)^```$/m.exec(readFileSync("docs/live-comments.md", "utf8"))!;

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { nodeStart, POLL } from "../support/command.ts";
+import { nodeStart } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
+import { POLL } from "../support/until.ts";
 
 const ATTACKER = "127.0.0.2";
 const OTHER = "127.0.0.3";

@@ -5,9 +5,9 @@ import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
 import { recipientOf } from "../../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
-import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 import { type RawSocket, upgrade } from "../support/raw-socket.ts";
+import { POLL } from "../support/until.ts";
 
 /** Every setting and fixed limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
 const LIMITS = [

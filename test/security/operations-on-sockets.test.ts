@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 import { openGraphQL, type RawSocket, upgrade } from "../support/raw-socket.ts";
+import { POLL } from "../support/until.ts";
 
 // One request in 20 seconds becomes available again.
 const client = useService({

@@ -3,8 +3,8 @@ import { CHECKS } from "../../http/limits/slow-streams.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 /** More than the system buffers for a connection: 40 MB. */
 const LARGE = "rpc/lines?n=2000";
 const SMALL = "rpc/lines?n=2";

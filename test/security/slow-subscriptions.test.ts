@@ -10,10 +10,11 @@ import {
 import { EventTransactions } from "../../graphql/execute/event-transactions.ts";
 import { startFeed } from "../support/changes.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { connect, POLL } from "../support/graphql-client.ts";
+import { connect } from "../support/graphql-client.ts";
 import { callerOf, startRights } from "../support/rights.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { identityOf } from "../support/transactions.ts";
+import { POLL } from "../support/until.ts";
 
 /** A field whose value waits until the test gives the lock back. */
 const HELD = 4711;

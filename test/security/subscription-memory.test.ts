@@ -5,8 +5,8 @@ import { ChannelClient } from "../support/channel-socket.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 const SHARE = 4_000_000;
 const ATTACKER = "127.0.0.2";
 const OTHER = "127.0.0.3";

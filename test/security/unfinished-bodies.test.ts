@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 const SHARE = 1_000_000;
 const SETTINGS = { CLIENT_MEMORY: String(4 * SHARE), CLIENT_MEMORY_PER_ADDRESS: String(SHARE) };
 const ATTACKER = "127.0.0.2";

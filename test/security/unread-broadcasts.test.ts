@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { ChannelClient } from "../support/channel-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 const SHARE = 4_000_000;
 
 let service: TestService;

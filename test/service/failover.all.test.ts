@@ -12,14 +12,13 @@ import { followStream } from "../support/event-stream.ts";
 import { type Haproxy, hasHaproxy, startHaproxy } from "../support/haproxy.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type ReplicatedCluster, startReplicatedCluster } from "../support/standby.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table notes (id int primary key generated always as identity, title text not null);
   alter table notes enable row level security;
   create policy "everyone" on notes using (true);
   grant select, insert on notes to authenticated`;
-
-const POLL = { timeout: 120_000, interval: 20 };
 
 let servers: ReplicatedCluster;
 let haproxy: Haproxy | undefined;

@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { findSystemUser } from "../../db/cluster/system-user.ts";
-import { type Command, nodeStart, POLL } from "../support/command.ts";
+import { type Command, nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { argumentsOf, kill, processesBelow } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const isRoot = process.getuid?.() === 0;
 const WARNING = "the service keeps running as root";

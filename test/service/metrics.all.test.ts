@@ -9,8 +9,7 @@ import { nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
-
-const POLL = { timeout: 120_000, interval: 50 };
+import { POLL } from "../support/until.ts";
 
 let service: TestService;
 beforeAll(async () => {

@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { LOCK } from "../../db/changes/election.ts";
-import { type Command, nodeStart, POLL } from "../support/command.ts";
+import { type Command, nodeStart } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";
 import { kill, processesBelow } from "../support/processes.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table notes (id int primary key generated always as identity, title text not null);

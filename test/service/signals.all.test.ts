@@ -3,10 +3,11 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Tokens } from "../../identity/tokens.ts";
-import { type Command, nodeStart, POLL, terminalStart } from "../support/command.ts";
+import { type Command, nodeStart, terminalStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { argumentsOf, kill, processesBelow, processesNamed } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const OTHER_SECRET = "another secret of the tests, long enough for HS256";
 

@@ -6,14 +6,13 @@ import { startReplicaRig } from "../support/replica-rig.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { startReplicatedCluster } from "../support/standby.ts";
 import type { TestReplica } from "../support/streaming-replica.ts";
+import { POLL } from "../support/until.ts";
 
 const NOTES = `
   create table notes (id int primary key generated always as identity, title text not null);
   alter table notes enable row level security;
   create policy "everyone" on notes using (true);
   grant select, insert on notes to anon`;
-
-const POLL = { timeout: 120_000, interval: 20 };
 
 /** A service whose changes a standby decodes. `other` is the host of the server that may be promoted. */
 async function start(primary: string, other: string, standby: string) {

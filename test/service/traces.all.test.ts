@@ -8,8 +8,8 @@ import { type Command, nodeRun, nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type ReceivedSpan, type Receiver, startReceiver } from "../support/otlp-receiver.ts";
 import { JWT_SECRET } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 50 };
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 

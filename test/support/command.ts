@@ -8,9 +8,9 @@ import { onTestFinished, vi } from "vitest";
 import { runningUrl } from "../../db/cluster/data-directory.ts";
 import { count } from "./counts.ts";
 import { argumentsOf, kill, processesBelow, processesNamed } from "./processes.ts";
+import { POLL } from "./until.ts";
 
 export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
-export const POLL = { timeout: 120_000, interval: 50 };
 
 export type Settings = Readonly<Record<string, string>>;
 export type StartOptions = {

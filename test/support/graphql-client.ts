@@ -2,6 +2,7 @@ import { type Client, createClient } from "graphql-ws";
 import { expect, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import type { DemoUser, TestService } from "./service.ts";
+import { POLL } from "./until.ts";
 
 export type ClientOptions = {
   readonly as?: DemoUser;
@@ -129,5 +130,3 @@ export class Subscription {
       });
   }
 }
-
-export const POLL = { timeout: 120_000, interval: 10 };

@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { afterAll, expect } from "vitest";
+import { POLL } from "./until.ts";
 
 /** An e-mail as the server has received it. */
 export type ReceivedMail = {
@@ -11,8 +12,6 @@ export type ReceivedMail = {
   readonly text: string;
   readonly html: string;
 };
-
-const POLL = { timeout: 120_000, interval: 10 };
 
 /** A mail server on loopback for a test file, which speaks SMTP over TCP. */
 export class MailServer {

@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished } from "vitest";
-
-const POLL = { timeout: 120_000, interval: 5 };
+import { POLL } from "./until.ts";
 
 export type Frame = { readonly opcode: number; readonly payload: Buffer };
 export type UpgradeOptions = {

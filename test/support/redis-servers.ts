@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { newCertificate } from "./certificate.ts";
-import { POLL } from "./command.ts";
 import { Program } from "./program.ts";
 import { REDIS_PROGRAM, sendTo, startRedis, type TestRedis } from "./redis.ts";
-import { accepts } from "./until.ts";
+import { accepts, POLL } from "./until.ts";
 
 const folder = async () => {
   const path = await mkdtemp(join(tmpdir(), "redis-"));

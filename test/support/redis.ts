@@ -3,9 +3,8 @@ import { createClient } from "@redis/client";
 import { expect } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { RIGHTS_IN_REDIS } from "../../http/process/redis.ts";
-import { POLL } from "./graphql-client.ts";
 import { Program } from "./program.ts";
-import { accepts } from "./until.ts";
+import { accepts, POLL } from "./until.ts";
 
 const PROGRAMS = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
 export const REDIS_PROGRAM = PROGRAMS.find((path) => existsSync(path));

@@ -5,6 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 const PATIENCE = 120_000;
 const LOOK = 25;
 
+/** For `expect.poll` and `vi.waitUntil`: the limit only ends what hangs. */
+export const POLL = { timeout: PATIENCE, interval: 20 };
+
 /** Waits, also outside of a test. Rejects if it does not become true, and `progress` does not change. */
 export async function until(
   holds: () => boolean | Promise<boolean>,

@@ -3,12 +3,12 @@ import pino from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findChanges } from "../../../db/changes/mode.ts";
 import { inspectServer } from "../../../db/changes/requirements.ts";
-import { POLL } from "../../support/command.ts";
 import { followStream } from "../../support/event-stream.ts";
 import { hasRedis, startRedis } from "../../support/redis.ts";
 import { type ReplicaRig, startReplicaRig } from "../../support/replica-rig.ts";
 import { startTestService } from "../../support/service.ts";
 import type { TestReplica } from "../../support/streaming-replica.ts";
+import { POLL } from "../../support/until.ts";
 
 const NOTES = `
   create table notes (id int primary key generated always as identity, title text not null);

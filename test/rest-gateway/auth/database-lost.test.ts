@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { QueryResult } from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { POLL } from "../../support/command.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
+import { POLL } from "../../support/until.ts";
 
 let service: TestService;
 beforeAll(async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startMailServer } from "../../support/mail-server.ts";
 import { sendTo } from "../../support/resource-client.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
+import { POLL } from "../../support/until.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();
@@ -29,7 +30,6 @@ const HOOKS = {
   after_sign_in: ["internal.hook(bigint,jsonb)", "(id bigint, sign_in jsonb) returns void"],
   send_message: ["internal.send(jsonb)", "(message jsonb) returns boolean"],
 } as const;
-const POLL = { timeout: 120_000, interval: 50 };
 type Point = keyof typeof HOOKS;
 
 /** Makes the function a hook until `remove` is called. */

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import { beforeAll, describe, expect, test } from "vitest";
-import { POLL } from "../../support/command.ts";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { appCode } from "../../support/totp.ts";
+import { POLL } from "../../support/until.ts";
 
 // The examples of docs/hooks.md.
 

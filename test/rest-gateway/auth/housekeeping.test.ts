@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { Housekeeping } from "../../../rest-gateway/auth/housekeeping.ts";
-import { POLL } from "../../support/command.ts";
+import { POLL } from "../../support/until.ts";
 
 test("what is expired is deleted one kind after the other, and an error in one of them does not keep the next", async () => {
   const order: string[] = [];

@@ -1,7 +1,8 @@
 import { afterEach, expect, test } from "vitest";
 import { networkAround } from "../../../rest-gateway/auth/device.ts";
-import { connect, POLL } from "../../support/graphql-client.ts";
+import { connect } from "../../support/graphql-client.ts";
 import { useService } from "../../support/http-client.ts";
+import { POLL } from "../../support/until.ts";
 import { SessionClient, signedIn } from "./session-client.ts";
 
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";

@@ -3,6 +3,7 @@ import pino from "pino";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { openRaw } from "../../support/raw-socket.ts";
 import { useResources } from "../../support/resource-client.ts";
+import { POLL } from "../../support/until.ts";
 
 const logged: string[] = [];
 const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
@@ -10,7 +11,6 @@ const settings = { DB_POOL: "2", DB_POOL_SHARE: "100", DB_POOL_TIMEOUT: "2500", 
 const { api, body, failure, sql, service } = useResources(settings, "", log);
 
 /** Less than it takes until a statement is ended for its own sake. */
-const POLL = { timeout: 120_000, interval: 5 };
 const login = () => `${service().database.name}_data`;
 /** Statements of callers that wait for a lock of the owner's transaction. */
 async function waiting(): Promise<number> {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type ApiSent, useResources } from "../../support/resource-client.ts";
+import { POLL } from "../../support/until.ts";
 import { newEmail, type User } from "./users.ts";
 
 /** Reading the user `gate` waits until the lock 77 is free. */
@@ -16,7 +17,6 @@ const client = useResources({ API_MAX_RECORDS: "2000", TASK_CONCURRENCY: "2", TA
 const { api, body, sql } = client;
 
 const PREFER = "respond-async";
-const POLL = { timeout: 120_000, interval: 50 };
 
 /** The address of the task that a request becomes. */
 async function accepted(request: string, sent: ApiSent = {}): Promise<string> {

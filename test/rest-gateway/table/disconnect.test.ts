@@ -4,8 +4,7 @@ import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from
 import { createTestDatabase } from "../../support/database.ts";
 import { openRaw, type RawSocket } from "../../support/raw-socket.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
-
-const POLL = { timeout: 120_000, interval: 5 };
+import { POLL } from "../../support/until.ts";
 
 const FUNCTIONS = `
   create function slow(tag text default '') returns text language sql stable as $$ select pg_sleep(30)::text || tag $$;

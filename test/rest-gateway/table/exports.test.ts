@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { type RestReply, useRest } from "../../support/rest-client.ts";
+import { POLL } from "../../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 10 };
 const LINES = "application/x-ndjson";
 
 const FETCH_MILLISECONDS = 5000;

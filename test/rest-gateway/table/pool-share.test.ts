@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type RestReply, type RestSent, useRest } from "../../support/rest-client.ts";
-
-const POLL = { timeout: 120_000, interval: 10 };
+import { POLL } from "../../support/until.ts";
 
 /** Two connections for each client; four requests may wait. */
 const { rest, sql, service } = useRest(

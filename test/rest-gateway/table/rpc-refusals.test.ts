@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { POLL } from "../../support/command.ts";
 import { useRest } from "../../support/rest-client.ts";
+import { POLL } from "../../support/until.ts";
 
 const { rest, sql } = useRest(
   { DB_SCHEMAS: "clinic" },

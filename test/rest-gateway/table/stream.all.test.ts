@@ -5,8 +5,7 @@ import { hasBrowser, launchBrowser } from "../../support/browser.ts";
 import { EventStreamClient, type StreamSent } from "../../support/event-stream.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
-
-const POLL = { timeout: 120_000, interval: 10 };
+import { POLL } from "../../support/until.ts";
 
 const DDL = `
   create table notes (

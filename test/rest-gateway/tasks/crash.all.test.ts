@@ -1,8 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { POLL } from "../../support/until.ts";
 import { type Gate, LOCKS, newGate } from "./gate.ts";
-import { POLL, useTasks } from "./support.ts";
+import { useTasks } from "./support.ts";
 
 // The process of the test runs no tasks.
 const client = useTasks({ taskConcurrency: 0 });

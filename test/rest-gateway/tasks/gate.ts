@@ -1,5 +1,6 @@
 import { vi } from "vitest";
-import { POLL, type TaskClient } from "./support.ts";
+import { POLL } from "../../support/until.ts";
+import type { TaskClient } from "./support.ts";
 
 /** An advisory lock that tasks wait for. */
 export type Gate = {

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
+import { POLL } from "../../support/until.ts";
 import { type Gate, newGate } from "./gate.ts";
-import { CALLERS, type CallerName, POLL, senderOf, useTasks } from "./support.ts";
+import { CALLERS, type CallerName, senderOf, useTasks } from "./support.ts";
 
 const RESULT_BYTES = 100_000;
 const CLIENT_BYTES = 400_000;

@@ -14,6 +14,7 @@ import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { POLL } from "../../support/until.ts";
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings & Pick<Config, "taskTimeout"> = {
@@ -31,8 +32,6 @@ export const SETTINGS: TaskSettings & Pick<Config, "taskTimeout"> = {
   drainTimeout: 10_000,
   apiV1Status: { status: "supported", sunset: null, guide: "" },
 };
-
-export const POLL = { timeout: 120_000, interval: 50 };
 
 const caller = (role: string, sub?: string): Caller => ({
   role,

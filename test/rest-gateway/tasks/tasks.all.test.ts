@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { TaskKind } from "../../../rest-gateway/tasks/task-handler.ts";
+import { POLL } from "../../support/until.ts";
 import { requestOf } from "./sql-task-handler.ts";
-import { CALLERS, POLL, senderOf, useTasks } from "./support.ts";
+import { CALLERS, senderOf, useTasks } from "./support.ts";
 
 const client = useTasks({ taskMaxPending: 20 });
 

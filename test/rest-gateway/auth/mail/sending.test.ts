@@ -9,8 +9,8 @@ import { newCertificate } from "../../../support/certificate.ts";
 import { consoleClient, textOf } from "../../../support/console-client.ts";
 import { linkIn, startMailServer } from "../../../support/mail-server.ts";
 import { startTestService, type TestService } from "../../../support/service.ts";
+import { POLL } from "../../../support/until.ts";
 
-const POLL = { timeout: 120_000, interval: 20 };
 const FROM = "no-reply@test.example";
 
 /** A service with these settings, and the lines of its log. */

@@ -31,7 +31,7 @@ const read = async (...schemas: string[]): Promise<Catalog> =>
 const asFile = (types: string) => `// biome-ignore-all format: as it is served\n${types}`;
 
 const ADVICE = `These are not the types that are served. Renew them, and review the diff as a change of the API:
-  npx vitest run test/rest-gateway/openapi/typescript/database.test.ts -u`;
+  npx vitest run test/rest-gateway/openapi/typescript/database.all.test.ts -u`;
 
 test("the types of the content schema equal content.ts", async () => {
   await expect(content, ADVICE).toMatchFileSnapshot("content.ts");
