@@ -1,12 +1,14 @@
 import { defineConfig } from "vitest/config";
+import { laneOf, lanesOfRun, listTestFiles } from "./test/support/lanes.ts";
 import LongestFirst from "./test/support/longest-first.ts";
+
+const lanes = lanesOfRun();
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    // Those of an application, which test/cli/test.all.test.ts runs.
-    exclude: ["test/applications/*/test/**"],
+    include: listTestFiles().filter((file) => lanes.includes(laneOf(file))),
     globalSetup: ["test/support/cluster.ts"],
+    setupFiles: ["test/support/lane-guard.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     env: { GRAPHILE_ENV: "production" },
     // Nothing depends on timing: these limits only end what hangs, also on a machine that is busy.

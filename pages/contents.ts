@@ -37,13 +37,22 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     ...["deployment", "scaling", "configuration", "settings", "from-postgrest", "metrics", "runbook"],
     ...["federated-sign-in", "SECURITY.md", "bench/results.md"],
   ],
-  "Developers of the service": ["architecture", "changes", "tour", "glossary", "decisions/README", "releasing"],
+  "Developers of the service": [
+    "CONTRIBUTING.md",
+    "architecture",
+    "changes",
+    "tour",
+    "glossary",
+    "decisions/README",
+    "releasing",
+  ],
 };
 
 /** Documents outside of `docs/`. */
 const OTHERS: Readonly<Record<string, string>> = {
   "README.md": "/docs/readme",
   "CHANGELOG.md": "/docs/changelog",
+  "CONTRIBUTING.md": "/docs/contributing",
   "SECURITY.md": "/docs/security",
   "bench/results.md": "/docs/benchmarks",
 };

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -326,14 +325,4 @@ test("a process has nine doors to the database, each of which docs/architecture.
   const [, section] = readFileSync("docs/architecture.md", "utf8").split("## Connections to the database\n");
   const rows = [...section!.split("\n## ")[0]!.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
   expect(rows).toEqual(["data", "admin", "service", "auth", "catalog", "tasks", "changes", "replication", "replicas"]);
-});
-
-// With the options of GNU du.
-test.skipIf(process.platform !== "linux")("the packages of a clone have less than 600 MB", () => {
-  const { stdout } = spawnSync("du", ["-sm", "--apparent-size", "--exclude=.cache", "node_modules"], {
-    encoding: "utf8",
-  });
-  const size = Number.parseInt(stdout, 10);
-  expect(size).toBeGreaterThan(200);
-  expect(size).toBeLessThan(600);
 });

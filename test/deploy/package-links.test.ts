@@ -35,6 +35,6 @@ test("every file of the demo and of an example that a page names is in the packa
   );
   expect(named.length).toBeGreaterThan(3);
   // Only developers of the project read what follows.
-  const ofProject = /^test\/applications\/\w+\.test\.ts$/;
+  const ofProject = /^test\/applications\/[\w.]+\.test\.ts$/;
   expect(named.filter((file) => !ofProject.test(file) && !existsSync(join(folder, file)))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -37,4 +37,14 @@ test("an installation in the repository deletes what nothing reads, and keeps th
   expect(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")).scripts.postinstall).toBe(
     "node build/trim.ts",
   );
+});
+
+// With the options of GNU du.
+test.skipIf(process.platform !== "linux")("the packages of a clone have less than 600 MB", () => {
+  const { stdout } = spawnSync("du", ["-sm", "--apparent-size", "--exclude=.cache", "node_modules"], {
+    encoding: "utf8",
+  });
+  const size = Number.parseInt(stdout, 10);
+  expect(size).toBeGreaterThan(200);
+  expect(size).toBeLessThan(600);
 });

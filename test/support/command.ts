@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
 import { runningUrl } from "../../db/cluster/data-directory.ts";
-import { count } from "./counts.ts";
 import { argumentsOf, kill, processesBelow, processesNamed } from "./processes.ts";
 import { POLL } from "./until.ts";
 
@@ -77,7 +76,6 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
   // The Node of node_modules, as npm would choose.
   if (program === "script") path.unshift(dirname(process.execPath));
-  count("commands");
   const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,

@@ -1,7 +1,16 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 import { COUNTED, type Counted, readCounts } from "./counts.ts";
+import { listTestFiles } from "./lanes.ts";
+
+/** What a test file costs: seconds of CPU time, with PostgreSQL and all processes; its tests; the processes that it starts. */
+export type FileCost = { readonly cpu: number; readonly tests: number; readonly processes: number };
+const FILE = "test/costs.json";
+
+/** `{ "test/db/pool.test.ts": { cpu: 0.8, tests: 12, processes: 0 } }`, as of the last run that wrote it. */
+export const readCosts = (): Readonly<Record<string, FileCost>> =>
+  existsSync(FILE) ? JSON.parse(readFileSync(FILE, "utf8")) : {};
 
 type Cost = Readonly<Record<"cpu" | "postgres" | "wall" | "tests" | Counted, number>>;
 type Row = readonly [name: string, cost: Cost];
@@ -10,9 +19,10 @@ const COLUMNS = ["cpu", "postgres", "wall", "tests", ...COUNTED] as const;
 /**
  * Prints what each file costs, the most expensive first, and each folder: seconds of CPU time of the whole run and of PostgreSQL
  * alone, seconds that pass, and what it starts. The CPU time hardly depends on what else the machine does. Each file needs the run
- * for itself, so there is one worker, and the first file has the cost of loading the service:
+ * for itself, so there is one worker, and the first file has the cost of loading the service. Writes the costs to test/costs.json:
  *
- *   npx vitest run --maxWorkers=1 --reporter=./test/support/costs.ts test/graphql
+ *   npm run test:all -- --costs
+ *   npm test -- graphql/filters --costs
  */
 export default class Costs implements Reporter {
   readonly #files: Row[] = [];
@@ -32,7 +42,21 @@ export default class Costs implements Reporter {
     print(this.#files);
     print([...folders].map(([name, files]) => [name, sumOf(files)]));
     print([["all", sumOf(this.#files)]]);
+    const measured = this.#files.map(([name, { cpu, tests, processes }]) => [
+      name,
+      { cpu: round(cpu), tests, processes },
+    ]);
+    writeCosts({ ...readCosts(), ...Object.fromEntries(measured) });
   }
+}
+
+const round = (seconds: number) => Math.round(seconds * 10) / 10;
+
+/** A line for each file that exists. */
+function writeCosts(costs: Readonly<Record<string, FileCost>>): void {
+  const rows = listTestFiles().filter((file) => file in costs);
+  const lines = rows.map((file) => `  ${JSON.stringify(file)}: ${JSON.stringify(costs[file])}`);
+  writeFileSync(FILE, `{\n${lines.join(",\n")}\n}\n`);
 }
 
 const sumOf = (files: readonly Row[]) =>

@@ -1,10 +1,12 @@
 import { writeFileSync } from "node:fs";
 import type { Reporter, TestModule } from "vitest/node";
+import { readCosts } from "./costs.ts";
 import { readCounts } from "./counts.ts";
+import { LANES, type Lane, laneOf, lanesOfRun, listTestFiles } from "./lanes.ts";
 
 /**
- * Ends the test run with what takes most of its time, `The tests used 8 services, 9 databases and 2 commands.`, and one plain line for
- * programs: `12 passed, 0 failed, 1 skipped`. Writes the paths of the files that failed, a line each, to the file that the environment
+ * Ends the test run with what takes most of its time, `The tests used 8 services, 9 databases and 2 processes.`, with the tests of other
+ * lanes, and one plain line for programs: `12 passed, 0 failed, 1 skipped`. Writes the paths of the files that failed, a line each, to the file that the environment
  * variable FAILED_TEST_FILES names.
  */
 export default class Summary implements Reporter {
@@ -18,8 +20,26 @@ export default class Summary implements Reporter {
     if (list && errors.length === 0)
       writeFileSync(list, modules.flatMap((module) => (module.ok() ? [] : `${module.relativeModuleId}\n`)).join(""));
     const failed = count("failed") + broken + errors.length;
-    const { services, databases, commands } = readCounts();
-    process.stdout.write(`\nThe tests used ${services} services, ${databases} databases and ${commands} commands.\n`);
+    const { services, databases, processes } = readCounts();
+    process.stdout.write(`\nThe tests used ${services} services, ${databases} databases and ${processes} processes.\n`);
+    if (modules.length > 1) process.stdout.write(othersOf(lanesOfRun()));
     process.stdout.write(`\n${count("passed")} passed, ${failed} failed, ${count("skipped")} skipped\n`);
   }
 }
+
+/** `Not run: 5,600 tests of commands, …` */
+function othersOf(lanes: readonly Lane[]): string {
+  const costs = readCosts();
+  const count = (lane: Lane) => {
+    const files = listTestFiles().filter((file) => laneOf(file) === lane);
+    return files.reduce((sum, file) => sum + (costs[file]?.tests ?? 0), 0).toLocaleString("en-US");
+  };
+  const missing = LANES.filter((lane) => !lanes.includes(lane));
+  return missing.map((lane) => `Not run: ${count(lane)} tests of ${OTHERS[lane]}.\n`).join("");
+}
+
+const OTHERS: Readonly<Record<Lane, string>> = {
+  quick: "`npm test`",
+  all: "`npm run test:all` (browsers, commands, other servers)",
+  release: "`npm run test:release` (installations, tutorials, other versions, disturbances)",
+};
