@@ -13,6 +13,7 @@ import {
   selectCases,
 } from "../rounds.ts";
 import { ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
+import { measureStarts, reportStarts, START, type Start } from "./start.ts";
 
 const TABLES = [10, 100, 1000];
 const ROWS = [10_000, 100_000, 1_000_000];
@@ -95,20 +96,22 @@ type Measurements = {
   readonly tables: readonly Series[];
   readonly connections: readonly Series[];
   readonly rows: readonly Series[];
+  readonly starts: readonly Start[];
   /** MB by server, when it was idle after its start. */
   readonly idleMemory: ReadonlyMap<string, number>;
 };
 
 export const GROWTH: Bench = {
   name: "growth",
-  about: "Measures what a request costs as tables, rows and connections become more.",
-  cases: [ROW, ...PAGES].map(({ name }) => name),
+  about: "Measures what a request costs as tables, rows and connections become more, and a start on a full server.",
+  cases: [...[ROW, ...PAGES].map(({ name }) => name), START],
   defaults: { rounds: "3", seconds: "2", connections: "1,4,16,64,256" },
   run: async (options, command) => reportGrowth(await measureAll(options), options, command),
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
   options.progress("creating the database");
+  const starts = await measureStarts(OURS, options);
   await using database = await createDatabase(SCHEMA, FILL);
   await using stack = new AsyncDisposableStack();
   const servers: RunningServer[] = [];
@@ -123,6 +126,7 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
     tables: await measure({ contestants: servers.map(contestantOf), connections: [CONNECTIONS] }, [ROW]),
     connections: await measure({ contestants: [ours!], connections: options.connections }, [ROW]),
     rows: await measure({ contestants: [ours!], connections: [CONNECTIONS] }, PAGES),
+    starts,
     idleMemory: new Map(servers.map(({ name, idleMemory }) => [name, idleMemory])),
   };
 }
@@ -132,7 +136,7 @@ const FLAT = 1.25;
 
 /** Formats the measurements as Markdown. */
 function reportGrowth(
-  { databaseVersion, tables, connections, rows, idleMemory }: Measurements,
+  { databaseVersion, tables, connections, rows, starts, idleMemory }: Measurements,
   options: BenchOptions,
   command: string,
 ) {
@@ -164,6 +168,9 @@ function reportGrowth(
       (each) => [each.case],
       kindOf,
     ),
+    "### Starts",
+    "On a server with what the service does not serve; each line has what is in the lines above.",
+    reportStarts(starts),
   ].join("\n\n");
 }
 
