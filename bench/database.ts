@@ -37,11 +37,11 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
   await withClient(cluster.url("postgres"), (client) => client.query(`create database ${NAME}`));
   const ownerUrl = cluster.url(NAME);
   await migrate(ownerUrl, () => {}, { folder: "demo/db/migrations", modules: MODULE_NAMES, userId: "bigint" });
-  const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, SECRET);
 
   const owner = new pg.Client({ connectionString: ownerUrl, application_name: "bench" });
   await owner.connect();
   stack.defer(() => owner.end());
+  const { data: dataUrl } = await provisionLogins(owner, ownerUrl, SECRET);
   await owner.query(more);
   await fill(owner, afterFill);
   const { rows } = await owner.query<{ server_version: string }>("show server_version");

@@ -151,7 +151,8 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
     yield { level: "note", text: `no login of the service was tried: ${SOURCE} is not set here` };
     return;
   }
-  const refusals = await refusalsOf(Object.values((await findLogins(directUrl, directUrl, secret)).logins));
+  const { logins } = await findLogins(client, directUrl, secret);
+  const refusals = await refusalsOf(Object.values(logins));
   const names = withOtherPasswords(refusals);
   for (const { message } of refusals.filter(({ hasOtherPassword }) => !hasOtherPassword)) yield error(message);
   if (refusals.length === 0) yield ok("the logins of the service can sign in");

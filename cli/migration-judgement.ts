@@ -33,14 +33,9 @@ export async function judgeCurrent(
   return inNewDatabase(cluster, "rehearsed", async (url) => {
     await installWithBase(url, baseOf(join(installation.folder, "..")), installation);
     await migrate(url, () => {}, installation);
-    const logins = await provisionLogins(
-      url,
-      url,
-      "rehearsed",
-      [],
-      config.dbAnonRole || "anon",
-      600,
-      installation.modules,
+    const { modules } = installation;
+    const logins = await withClient(url, (owner) =>
+      provisionLogins(owner, url, "rehearsed", [], config.dbAnonRole || "anon", 600, modules),
     );
     print("Reading what clients see before current.sql …\n");
     const [before, known] = [await readContract(configured, logins), await findingsIn(url, config)];

@@ -103,7 +103,7 @@ type Passwords = { readonly refused: readonly string[]; readonly obstacle: strin
 /** The logins whose passwords do not follow from the secret. Without a secret they are not known, and an embedded database keeps its own. */
 async function readPasswords(client: pg.Client, config: Config): Promise<Passwords> {
   const secret = secretIn(config);
-  const { logins, missing } = await findLogins(ownerUrl(config), ownerUrl(config), secret);
+  const { logins, missing } = await findLogins(client, ownerUrl(config), secret);
   if (secret === "" || missing.length > 0) return { refused: [], obstacle: null };
   const refused = withOtherPasswords(await refusalsOf(Object.values(logins)));
   return { refused, obstacle: await whyNotSettable(client, refused, `run ${COMMAND} upgrade --yes`) };

@@ -133,13 +133,13 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
-  const logins = mayChange
-    ? await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules)
-    : (await findLogins(directUrl, url, secret)).logins;
-  await withClient(logins.data, (client) => refuseUnservable(client, options));
-  const changesUrl = withLogin(directUrl, logins.changes);
-  const standbyUrl = options.changesUrl && urlAt(options.changesUrl, changesUrl);
   return withClient(directUrl, async (owner) => {
+    const logins = mayChange
+      ? await provisionLogins(owner, url, secret, editors, anonymousRole, recentSignIn, modules)
+      : (await findLogins(owner, url, secret)).logins;
+    await withClient(logins.data, (client) => refuseUnservable(client, options));
+    const changesUrl = withLogin(directUrl, logins.changes);
+    const standbyUrl = options.changesUrl && urlAt(options.changesUrl, changesUrl);
     const noServiceKey = await whyNoServiceKey(owner);
     if (noServiceKey !== null) options.log("warning", noServiceKey);
     const userId = options.hasAuth ? await userIdIn(owner) : null;
@@ -180,8 +180,10 @@ const SEED =
 
 /** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */
 async function refuseIncomplete(url: string, installation: Installation, secret: string): Promise<void> {
-  const pending = await withClient(url, async (client) => pendingIn(await readMigrationState(client, installation)));
-  const { logins, missing } = await findLogins(url, url, secret);
+  const { pending, logins, missing } = await withClient(url, async (client) => ({
+    pending: pendingIn(await readMigrationState(client, installation)),
+    ...(await findLogins(client, url, secret)),
+  }));
   const refused = missing.length > 0 ? [] : withOtherPasswords(await refusalsOf(Object.values(logins)));
   const passwords = refused.length > 0 ? [passwordStep(refused)] : [];
   const all = [...pending, ...missing.map((name) => `the login ${name}`), ...passwords];

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { MODULE_NAMES, type ModuleName } from "../../config/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
-import { PrimaryClient } from "../wire/primary.ts";
 import { withClient } from "./client.ts";
 import { isOtherPassword, LOCK, passwordOf, passwordStatement } from "./login-passwords.ts";
 
@@ -69,10 +68,10 @@ export async function refuseForeignLogins(client: pg.Client): Promise<void> {
 /**
  * Creates the login roles of this database, or updates their passwords, and returns their connection strings.
  * Roles belong to the whole server, so their names begin with the database's name. Passwords are derived from `secret`.
- * `ownerUrl` creates them; they connect to `serviceUrl`, which may be a pooler. Anonymous callers have `anonymousRole`.
+ * `owner` creates them; they connect to `serviceUrl`, which may be a pooler. Anonymous callers have `anonymousRole`.
  */
 export async function provisionLogins(
-  ownerUrl: string,
+  owner: pg.Client,
   serviceUrl: string,
   secret: string,
   editors: readonly Editor[] = [],
@@ -80,41 +79,33 @@ export async function provisionLogins(
   recentSignIn = 600,
   modules: readonly ModuleName[] = MODULE_NAMES,
 ): Promise<Logins> {
-  const client = new PrimaryClient({ connectionString: ownerUrl });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ name: string }>("select current_database() as name");
-    if (modules.includes("auth")) await storeSetting(client, "recent_sign_in", recentSignIn);
-    const options = { database: rows[0]!.name, serviceUrl, secret, modules, editors, anonymousRole };
-    return {
-      data: await createLogin(client, "data", options),
-      admin: await createLogin(client, "admin", options),
-      service: await createLogin(client, "service", options),
-      auth: await createLogin(client, "auth", options),
-      tasks: await createLogin(client, "tasks", options),
-      changes: await createLogin(client, "changes", options),
-    };
-  } finally {
-    await client.end();
-  }
+  const { rows } = await owner.query<{ name: string }>("select current_database() as name");
+  if (modules.includes("auth")) await storeSetting(owner, "recent_sign_in", recentSignIn);
+  const options = { database: rows[0]!.name, serviceUrl, secret, modules, editors, anonymousRole };
+  return {
+    data: await createLogin(owner, "data", options),
+    admin: await createLogin(owner, "admin", options),
+    service: await createLogin(owner, "service", options),
+    auth: await createLogin(owner, "auth", options),
+    tasks: await createLogin(owner, "tasks", options),
+    changes: await createLogin(owner, "changes", options),
+  };
 }
 
 /** The same connection strings, without a change of the database, and the names of the logins that it does not have. */
 export async function findLogins(
-  ownerUrl: string,
+  owner: pg.Client,
   serviceUrl: string,
   secret: string,
 ): Promise<{ readonly logins: Logins; readonly missing: readonly string[] }> {
-  return withClient(ownerUrl, async (client) => {
-    const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
-    const names = loginNames(here[0]!.name);
-    const { rows } = await client.query<{ name: string }>(
-      "select name from unnest($1::text[]) as name where not exists (select from pg_roles where rolname = name) order by name",
-      [names],
-    );
-    const urls = KINDS.map((kind, i) => [kind, urlOf(names[i]!, serviceUrl, secret)]);
-    return { logins: Object.fromEntries(urls) as Logins, missing: rows.map(({ name }) => name) };
-  });
+  const { rows: here } = await owner.query<{ name: string }>("select current_database() as name");
+  const names = loginNames(here[0]!.name);
+  const { rows } = await owner.query<{ name: string }>(
+    "select name from unnest($1::text[]) as name where not exists (select from pg_roles where rolname = name) order by name",
+    [names],
+  );
+  const urls = KINDS.map((kind, i) => [kind, urlOf(names[i]!, serviceUrl, secret)]);
+  return { logins: Object.fromEntries(urls) as Logins, missing: rows.map(({ name }) => name) };
 }
 
 /** Stores a setting that functions of the database read. */

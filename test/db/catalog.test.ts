@@ -250,7 +250,7 @@ describe("the login roles", () => {
   const open: Partial<Record<keyof Logins, pg.Client>> = {};
 
   beforeAll(async () => {
-    logins = await provisionLogins(database.url, database.url, "a secret for the tests of roles");
+    logins = await provisionLogins(database.owner, database.url, "a secret for the tests of roles");
     for (const kind of ["data", "admin", "service", "auth"] as const) {
       open[kind] = new pg.Client(logins[kind]);
       await open[kind].connect();
@@ -348,7 +348,7 @@ describe("the login roles", () => {
   test("data of an earlier version loses its membership in admin", async () => {
     await database.owner.query(`grant admin to ${database.name}_data`);
     expect(await attempt("data", "set local role admin")).toBe("done");
-    await provisionLogins(database.url, database.url, "a secret for the tests of roles");
+    await provisionLogins(database.owner, database.url, "a secret for the tests of roles");
     expect(await attempt("data", "set local role admin")).toBe("42501");
   });
 
@@ -384,10 +384,10 @@ describe("the login roles", () => {
   test("only data may become an editor, only if it is open, and no longer after it is closed", async () => {
     const secret = "a secret for the tests of roles";
     const become = (kind: keyof Logins) => attempt(kind, "select set_config('role', 'users_editor', true)");
-    await provisionLogins(database.url, database.url, secret, [{ ...EDITOR, isOpen: true }]);
+    await provisionLogins(database.owner, database.url, secret, [{ ...EDITOR, isOpen: true }]);
     expect([await become("data"), await become("service"), await become("auth")]).toEqual(["done", "42501", "42501"]);
     expect(await attempt("data", "set local role users_editor", "delete from users where id = 4")).toBe("done");
-    await provisionLogins(database.url, database.url, secret, [EDITOR]);
+    await provisionLogins(database.owner, database.url, secret, [EDITOR]);
     expect(await become("data")).toBe("42501");
   });
 
@@ -397,7 +397,7 @@ describe("the login roles", () => {
     await database.owner.query(`set role ${other}; grant users_editor to ${login}; reset role`);
     try {
       expect(await attempt("data", "set local role users_editor")).toBe("done");
-      await provisionLogins(database.url, database.url, "a secret for the tests of roles", [EDITOR]);
+      await provisionLogins(database.owner, database.url, "a secret for the tests of roles", [EDITOR]);
       expect(await attempt("data", "set local role users_editor")).toBe("42501");
     } finally {
       await database.owner.query(`drop role ${other}`);
@@ -405,8 +405,8 @@ describe("the login roles", () => {
   });
 
   test("provisioning again sets the same passwords, and a new secret sets new ones", async () => {
-    expect(await provisionLogins(database.url, database.url, "a secret for the tests of roles")).toEqual(logins);
-    const changed = await provisionLogins(database.url, database.url, "another secret for the tests of roles");
+    expect(await provisionLogins(database.owner, database.url, "a secret for the tests of roles")).toEqual(logins);
+    const changed = await provisionLogins(database.owner, database.url, "another secret for the tests of roles");
     await expect(new pg.Client(logins.data).connect()).rejects.toMatchObject({ code: "28P01" });
     const client = new pg.Client(changed.data);
     await client.connect();

@@ -10,7 +10,7 @@ let service: TestService;
 beforeAll(async () => {
   if (!hasPgBouncer) return;
   database = await createTestDatabase();
-  const logins = await provisionLogins(database.url, database.url, JWT_SECRET);
+  const logins = await provisionLogins(database.owner, database.url, JWT_SECRET);
   pooler = await startPooler([database.url, ...Object.values(logins)]);
   service = await startTestService(
     {

@@ -11,7 +11,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   role = `${database.name}_visitor`;
   // The statements of a DBA who uses another anonymous role; the login exists after the first start.
-  await provisionLogins(database.url, database.url, JWT_SECRET);
+  await provisionLogins(database.owner, database.url, JWT_SECRET);
   await database.owner.query(`
     create role ${role};
     grant ${role} to ${database.name}_data;

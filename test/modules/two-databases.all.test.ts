@@ -48,7 +48,7 @@ describe.each(SERVERS)("docs/configuration.md: two databases of one server, on P
     (await sendTo(of(name).url, "GET /rest/v1/deals", { headers: { apikey } })).status;
   const login = async (name: Name, database: Name) => {
     const { database: own } = of(name);
-    const { logins } = await findLogins(own.url, own.url, secretOf(name));
+    const { logins } = await findLogins(own.owner, own.url, secretOf(name));
     return connected(Object.assign(new URL(logins.data), { pathname: `/${database}` }).href);
   };
 

@@ -41,7 +41,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
   beforeAll(async () => {
     const test = await createTestDatabase();
     await test.owner.query(ddl);
-    const logins = await provisionLogins(test.url, test.url, "a secret for the tests of resources");
+    const logins = await provisionLogins(test.owner, test.url, "a secret for the tests of resources");
     const database = new Database({
       settings: {
         ...readConfig({}),

@@ -141,7 +141,7 @@ export function useTransactionsDatabase(schema = ""): () => TransactionsDatabase
   beforeAll(async () => {
     const created = await createTestDatabase();
     await created.owner.query(schema);
-    const logins = await provisionLogins(created.url, created.url, "a secret for the tests of transactions");
+    const logins = await provisionLogins(created.owner, created.url, "a secret for the tests of transactions");
     database = new TransactionsDatabase(created, logins);
     return () => database.drop();
   });

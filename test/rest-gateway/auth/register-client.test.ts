@@ -33,7 +33,7 @@ let database: TestDatabase;
 let auth: Transactions;
 beforeAll(async () => {
   database = await createTestDatabase();
-  const logins = await provisionLogins(database.url, database.url, "a secret for the tests of signing up");
+  const logins = await provisionLogins(database.owner, database.url, "a secret for the tests of signing up");
   const pool = { connectionString: logins.auth, max: 2 };
   const admission = admissionTo(pool.max);
   auth = new Transactions({

@@ -88,7 +88,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     await testDatabase.owner.query(`
       create table public.marks (id bigint generated always as identity primary key, name text unique);
       grant select, insert on public.marks to anon, authenticated, service_role`);
-    const logins = await provisionLogins(testDatabase.url, testDatabase.url, "a secret for the tests of tasks");
+    const logins = await provisionLogins(testDatabase.owner, testDatabase.url, "a secret for the tests of tasks");
     const onConnectionError = () => {};
     const database = new Database({
       settings: {
