@@ -5,20 +5,6 @@ const client = useService();
 const { data, errors, gql, post } = client;
 expectNoTrace(client);
 
-const MIB = 1_048_576;
-
-const refused = (status: number, message: string | RegExp) => ({
-  status,
-  json: {
-    errors: [
-      {
-        message: typeof message === "string" ? message : expect.stringMatching(message),
-        extensions: { code: "VALIDATION_ERROR" },
-      },
-    ],
-  },
-});
-
 /** Sends a request that must not reach the database. */
 async function withoutDatabase<T>(sendRequest: () => Promise<T>): Promise<T> {
   const { databaseWaits } = client.service().service;
@@ -27,76 +13,6 @@ async function withoutDatabase<T>(sendRequest: () => Promise<T>): Promise<T> {
   expect(databaseWaits()).toBe(before);
   return result;
 }
-
-describe("a request body", () => {
-  test.each([
-    "",
-    " ",
-    "{",
-    "}",
-    "{query: 1}",
-    "{'query': '{ __typename }'}",
-    '{"query": "{ __typename }",}',
-    '{"query": "{ __typename }"} x',
-    "\ufeff{}",
-    "NaN",
-    '{"query": "\n"}',
-    '{"query": "\\x"}',
-  ])("with the malformed JSON %j is refused", async (body) =>
-    expect(await post(body)).toMatchObject(refused(400, /^the body is not valid JSON: /)),
-  );
-
-  test.each([
-    ["a byte that stands nowhere", [0xff]],
-    ["half of a character", [0xc3]],
-    ["an overlong slash", [0xc0, 0xaf]],
-    ["half of a surrogate pair", [0xed, 0xa0, 0x80]],
-    ["UTF-16", [0xff, 0xfe, 0x7b, 0x00]],
-  ])("that is invalid UTF-8 (%s) is refused", async (_, bytes) => {
-    const body = Buffer.concat([
-      Buffer.from('{"query": "{ __typename }", "x": "'),
-      Buffer.from(bytes),
-      Buffer.from('"}'),
-    ]);
-    expect(await post(body)).toMatchObject(refused(400, "the body is not valid UTF-8"));
-  });
-
-  const padded = (size: number) => `{"query": "{ __typename }"${" ".repeat(size - 27)}}`;
-  const chunked = (text: string) =>
-    new ReadableStream({
-      start(controller) {
-        for (let i = 0; i < text.length; i += 100_000) controller.enqueue(Buffer.from(text.slice(i, i + 100_000)));
-        controller.close();
-      },
-    });
-
-  test.each([
-    ["with Content-Length", (text: string) => text],
-    ["in chunks", chunked],
-  ])("of 1 MiB is accepted and one more byte is refused, %s", async (_, write) => {
-    expect(padded(MIB)).toHaveLength(MIB);
-    expect(await post(write(padded(MIB)))).toMatchObject({ status: 200, json: { data: { __typename: "Query" } } });
-    expect(await post(write(padded(MIB + 1)))).toMatchObject(
-      refused(413, "the body must not be larger than 1048576 bytes"),
-    );
-  });
-
-  test.each([64, 65, 5_000, 500_000])("with %i levels of brackets is accepted up to 64 levels", async (levels) => {
-    const nested = (open: string, close: string) =>
-      `{"query": "{ __typename }", "variables": {"a": ${open.repeat(levels - 2)}${close.repeat(levels - 2)}}}`;
-    const answer = await withoutDatabase(() => post(nested("[", "]")));
-    if (levels === 64) expect(answer.status).toBe(200);
-    else expect(answer).toMatchObject(refused(400, "the body is nested more than 64 levels deep"));
-    expect((await post(`${"[".repeat(levels)}`)).status).toBe(400);
-    expect((await post(nested('{"a":', "}"))).status).toBeGreaterThanOrEqual(400);
-  });
-
-  test("may have any number of brackets in strings", async () => {
-    expect(
-      (await post(JSON.stringify({ query: "{ __typename }", variables: { a: '[{"\\'.repeat(1000) } }))).status,
-    ).toBe(200);
-  });
-});
 
 describe("a document", () => {
   test.each([

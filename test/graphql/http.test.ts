@@ -78,40 +78,6 @@ describe("the media type in", () => {
       }
     },
   );
-
-  test.each([
-    ["application/json"],
-    ["application/json; charset=utf-8"],
-    ["application/json;charset=UTF-8"],
-    ['application/json; charset="utf-8"'],
-    ["Application/JSON"],
-  ])("Content-Type: %s is accepted", async (type) => {
-    expect((await post({ query: QUERY }, { "content-type": type })).json).toEqual(DATA);
-  });
-
-  test.each([
-    ["text/plain"],
-    ["application/x-www-form-urlencoded"],
-    ["multipart/form-data; boundary=x"],
-    ["application/graphql"],
-    ["application/jsonp"],
-    ["application/json; charset=utf-16"],
-    ["application/json; charset=iso-8859-1"],
-    [""],
-  ])("Content-Type: %s is refused with 415", async (type) => {
-    const before = await content();
-    const body = { query: 'mutation { createUser(input: { name: "X", email: "x@y.example" }) { id } }' };
-    const answer = await post(body, { "content-type": type });
-    expect(answer).toMatchObject({ status: 415, json: { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] } });
-    expect(await content()).toBe(before);
-  });
-
-  test.each(["gzip", "deflate", "br", "x"])("Content-Encoding: %s is refused with 415", async (encoding) => {
-    expect(await post({ query: QUERY }, { "content-encoding": encoding })).toMatchObject({
-      status: 415,
-      json: { errors: [{ message: "the body must be sent without Content-Encoding" }] },
-    });
-  });
 });
 
 describe("a GET request", () => {

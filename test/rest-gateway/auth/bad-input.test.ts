@@ -39,55 +39,32 @@ beforeAll(async () => {
   return async () => expect(await written()).toEqual(before);
 });
 
-const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
-
 describe.each(PATHS)("POST %s", (path) => {
   const body = BODIES[path]!;
   const fields = Object.keys(body);
-  const status = async ({ headers, ...sent }: ApiSent) =>
-    (await api(`POST ${path}`, { ...sent, headers: { ...bearer, ...headers } })).status;
-
-  test.each<[string, string]>([
-    ["nothing", ""],
-    ["no JSON", "{"],
-    ["text", "password"],
-    ["null", "null"],
-    ["a number", "5"],
-    ["a string", '"ada"'],
-    ["an array", JSON.stringify([body])],
-    ["an empty object", "{}"],
-    ["brackets in 65 levels", deep(65)],
-    ["brackets in 100000 levels", deep(100_000)],
-  ])("with %s is 400", async (_what, text) => expect(await status({ body: text })).toBe(400));
-
-  test("with bytes that are not valid UTF-8 is 400", async () =>
-    expect(await status({ body: new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]) })).toBe(400));
-
-  test("with more than 1 MiB is 413", async () =>
-    expect(await status({ body: `{"a":"${"x".repeat(1024 * 1024)}"}` })).toBe(413));
-
-  test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "application/xml"])(
-    "as %s is 415",
-    async (type) => expect(await status({ body: JSON.stringify(body), headers: { "content-type": type } })).toBe(415),
-  );
+  const outcome = async (sent: unknown) => {
+    const { status, json } = await api(`POST ${path}`, { body: sent, headers: bearer });
+    return `${status} ${json.error.code}`;
+  };
 
   test.each(fields)("with another type as %s is 400", async (field) => {
     for (const value of [5, true, [], {}, ["a"], { a: 1 }])
-      expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, 400]);
+      expect([value, await outcome({ ...body, [field]: value })]).toEqual([value, "400 VALIDATION_ERROR"]);
   });
 
   // An impossible password is a wrong password, and without a second factor there is nothing to confirm.
-  const refusal = ["/api/mfa/backup-codes", "/api/mfa/disable"].includes(path) ? 409 : 400;
+  const isConfirmed = ["/api/mfa/backup-codes", "/api/mfa/disable"].includes(path);
+  const refusal = isConfirmed ? "409 RESOURCE_CONFLICT" : "400 VALIDATION_ERROR";
   test.each(fields)(
     `with an empty string, a NUL, an unpaired surrogate or too many characters as %s is ${refusal}`,
     async (field) => {
       for (const value of ["", "a\0b", "a\ud800", "x".repeat(100_000)])
-        expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, refusal]);
+        expect([value, await outcome({ ...body, [field]: value })]).toEqual([value, refusal]);
     },
   );
 
   test("does not accept properties of Object.prototype as fields", async () =>
-    expect(await status({ body: '{"__proto__":{"username":"ada","password":"x"},"constructor":1}' })).toBe(400));
+    expect(await outcome('{"__proto__":{"username":"ada","password":"x"},"constructor":1}')).toMatch(/^400 /));
 });
 
 /** No credentials, invalid ones, and those of a user. */

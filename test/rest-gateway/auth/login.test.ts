@@ -58,13 +58,9 @@ describe("POST /auth/login", () => {
     ["no password", { username: "ada" }, "MISSING_FIELD"],
     ["no username", { password: PASSWORD }, "MISSING_FIELD"],
     ["nothing", {}, "MISSING_FIELD"],
-    ["a number as password", { username: "ada", password: 7 }, "VALIDATION_ERROR"],
-    ["a NUL in the name", { username: "a\0da", password: PASSWORD }, "VALIDATION_ERROR"],
     ["a password of 129 characters", { username: "ada", password: "x".repeat(129) }, "VALIDATION_ERROR"],
     ["an object as code", { username: "ada", password: PASSWORD, code: {} }, "VALIDATION_ERROR"],
     ["a challenge without a code", { challenge: "x" }, "MISSING_FIELD"],
-    ["an array", [], "VALIDATION_ERROR"],
-    ["null", null, "VALIDATION_ERROR"],
   ])("rejects %s with 400", async (_what, body, code) => {
     const { status, json } = await login(body);
     expect([status, json.error.code]).toEqual([400, code]);
@@ -85,15 +81,6 @@ describe("POST /auth/login", () => {
       { field: "password", code: "MISSING_FIELD", message: "password is required" },
     ]);
   });
-
-  test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"])(
-    "refuses what a form of another site could send: %s is 415",
-    async (type) => {
-      const body = JSON.stringify({ username: "ada", password: PASSWORD });
-      const { status } = await client.send("/auth/login", { headers: { "content-type": type }, body });
-      expect(status).toBe(415);
-    },
-  );
 
   test.each(["garbage", "a.b.c"])("rejects the challenge %j with 401", async (challenge) => {
     const { status, json } = await login({ challenge, code: "123456" });

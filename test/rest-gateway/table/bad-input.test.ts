@@ -144,50 +144,6 @@ describe("an invalid value returns the SQLSTATE of Postgres", () => {
   });
 });
 
-describe("an invalid body", () => {
-  const type = (text: string) => ({ "content-type": text });
-  test.each<[body: string | Uint8Array, headers?: Record<string, string>]>([
-    ...["", " ", "{", "[{}", "}", "NaN", "null", "1", '"text"', "[1]", "[[]]", "[null]", "{'id': 1}", '{"id": 1,}'].map(
-      (text): [string] => [text],
-    ),
-    ['{"id": 1} {"id": 2}'],
-    ["\ufeff{}"],
-    [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
-    [Buffer.from('{"id": 1}', "utf16le")],
-    ['[{"id": 8}, {"name": "x"}]'],
-    ['[{"id": 8}, {}]'],
-    ["", type("text/csv")],
-    ["id,name\n8", type("text/csv")],
-    ["id,id\n8,8", type("text/csv")],
-    ['id\n"8', type("text/csv")],
-    ['id\n"8"8', type("text/csv")],
-    ["id=%ff", type("application/x-www-form-urlencoded")],
-    ["id=%00", type("application/x-www-form-urlencoded")],
-  ])("%j is 400 PGRST102", async (body, headers) => {
-    expect(await failure("things", { as: "ada", method: "POST", body, headers })).toEqual([400, "PGRST102"]);
-    expect(await failure("things?id=eq.1", { as: "ada", method: "PATCH", body, headers })).toEqual([400, "PGRST102"]);
-  });
-
-  test.each([
-    "text/plain",
-    "application/octet-stream",
-    "image/png",
-    "application/json; charset=utf-16",
-    "x",
-    "application/",
-  ])("with Content-Type: %s is 415", async (type) => {
-    expect(await failure("things", { as: "ada", body: "{}", headers: { "content-type": type } })).toEqual([
-      415,
-      "PGRST102",
-    ]);
-  });
-
-  test("that is compressed is 415", async () => {
-    const headers = { "content-encoding": "gzip" };
-    expect(await failure("things", { as: "ada", body: "{}", headers })).toEqual([415, "PGRST102"]);
-  });
-});
-
 describe("an invalid URL", () => {
   test.each([
     ["a space", "things?name=eq.a b"],
