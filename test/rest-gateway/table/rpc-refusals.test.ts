@@ -46,50 +46,22 @@ beforeEach(() =>
 );
 
 describe("a constraint that a function violates", () => {
-  test.each([
+  test.each<[given: object, status: number, sqlstate: string, field: string, message: string, constraint?: string]>([
+    [{}, 409, "23P01", "during", "there is another visit at this time", "visits_during_excl"],
+    [{ id: 1, during: null }, 409, "23505", "id", "id is already taken", "visits_pkey"],
     [
-      { ...VISIT },
-      [409, "23P01"],
-      {
-        field: "during",
-        message: "there is another visit at this time",
-        code: "RESOURCE_CONFLICT",
-        constraint: "visits_during_excl",
-      },
+      { dentist_id: 9, during: null },
+      ...([409, "23503", "dentist_id", "dentist_id refers to a record that does not exist"] as const),
+      "visits_dentist_id_fkey",
     ],
-    [
-      { ...VISIT, id: 1, during: null },
-      [409, "23505"],
-      { field: "id", message: "id is already taken", code: "RESOURCE_CONFLICT", constraint: "visits_pkey" },
-    ],
-    [
-      { ...VISIT, dentist_id: 9, during: null },
-      [409, "23503"],
-      {
-        field: "dentist_id",
-        message: "dentist_id refers to a record that does not exist",
-        code: "RESOURCE_CONFLICT",
-        constraint: "visits_dentist_id_fkey",
-      },
-    ],
-    [
-      { ...VISIT, minutes: 90 },
-      [400, "23514"],
-      {
-        field: "minutes",
-        message: "a visit has at most 60 minutes",
-        code: "VALIDATION_ERROR",
-        constraint: "visits_minutes_check",
-      },
-    ],
-    [
-      { ...VISIT, minutes: null },
-      [400, "23502"],
-      { field: "minutes", message: "minutes must not be null", code: "VALIDATION_ERROR" },
-    ],
-  ])("is in fields, under the argument with the name of its column: %j", async (body, answer, field) => {
-    const { status, code, fields, details } = await refused("book", body);
-    expect([[status, code], fields, details]).toEqual([answer, [field], `in ${field.field}`]);
+    [{ minutes: 90 }, 400, "23514", "minutes", "a visit has at most 60 minutes", "visits_minutes_check"],
+    [{ minutes: null }, 400, "23502", "minutes", "minutes must not be null"],
+  ])("is in fields, under the argument with the name of its column: %j", async (given, ...expected) => {
+    const [, , field, message, constraint] = expected;
+    const answer = await refused("book", { ...VISIT, ...given });
+    const code = expected[0] === 409 ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR";
+    expect([answer.status, answer.code, answer.details]).toEqual([expected[0], expected[1], `in ${field}`]);
+    expect(answer.fields).toEqual([{ field, message, code, ...(constraint && { constraint }) }]);
   });
 
   test("has no fields if no argument has the name of a column", async () => {

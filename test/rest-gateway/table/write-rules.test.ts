@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { connect } from "../../support/graphql-client.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 
 const { failure, rest, rows, service, sql } = useRest(
@@ -47,54 +46,6 @@ async function refused(path: string, sent: RestSent): Promise<[status: number, c
 
 const ARTICLE = { title: "A new title", content: "Some content." };
 
-describe("articles", () => {
-  test("are created by a signed-in user as the author", async () => {
-    const sent = { body: ARTICLE, as: "ada", prefer: REPRESENTATION } as const;
-    expect(await rows("articles?select=title,status,author_id,updated_at", sent)).toEqual([
-      { title: "A new title", status: "DRAFT", author_id: 1, updated_at: null },
-    ]);
-    expect(await refused("articles", { body: ARTICLE })).toEqual([401, "42501"]);
-    expect(await refused("articles", { body: { ...ARTICLE, author_id: 1 }, as: "bob" })).toEqual([403, "42501"]);
-    const byService = { ...sent, body: { ...ARTICLE, author_id: 2 }, as: "service" } as const;
-    expect(await rows("articles?select=author_id", byService)).toEqual([{ author_id: 2 }]);
-  });
-
-  test("of other authors are not found for changes and deletes", async () => {
-    const before = await content();
-    const patch = { method: "PATCH", body: { title: "Taken over" }, as: "ada" } as const;
-    expect(await rest("articles?id=eq.2", { ...patch, prefer: REPRESENTATION })).toMatchObject({
-      status: 200,
-      json: [],
-    });
-    expect((await rest("articles?id=eq.2", patch)).status).toBe(204);
-    expect((await rest("articles?id=eq.2", { method: "DELETE", as: "ada" })).status).toBe(204);
-    expect(await content()).toEqual(before);
-    expect(await refused("articles?id=eq.2", { method: "PATCH", body: { author_id: 1 }, as: "ada" })).toEqual([
-      403,
-      "42501",
-    ]);
-  });
-
-  test("are changed by their author and by an admin, which sets updated_at", async () => {
-    for (const as of ["bob", "admin"] as const) {
-      const sent = { method: "PATCH", body: { title: `By ${as}` }, as, prefer: REPRESENTATION };
-      const [article] = await rows("articles?id=eq.2&select=title,updated_at", sent);
-      expect(article).toEqual({ title: `By ${as}`, updated_at: expect.any(String) });
-    }
-  });
-
-  test.each([
-    [{ ...ARTICLE, title: "Four" }, 400, "23514"],
-    [{ ...ARTICLE, content: "" }, 400, "23514"],
-    [{ ...ARTICLE, tags: [""] }, 400, "23514"],
-    [{ ...ARTICLE, status: "LOST" }, 400, "22P02"],
-    [{ title: "Without content" }, 400, "23502"],
-    [{ ...ARTICLE, updated_at: "2024-01-01" }, 403, "42501"],
-  ])("of %j are refused", async (body, status, code) => {
-    expect(await refused("articles", { body, as: "ada" })).toEqual([status, code]);
-  });
-});
-
 test.each([
   ["POST", "articles", { ...ARTICLE, author_id: 2 }, "authenticated may not insert author_id"],
   ["PATCH", "articles?id=eq.1", { author_id: 2, tags: [] }, "authenticated may not update author_id"],
@@ -110,122 +61,6 @@ test("a missing permission names no column to a caller who may not write the tab
   const upsert = { body: { article_id: 1, language: "de", title: "Ein Titel" }, prefer: "resolution=merge-duplicates" };
   const { json: merged } = await rest("article_translations", { ...upsert, as: "ada" });
   expect([merged.code, merged.hint]).toEqual(["42501", "authenticated may not update article_id, language"]);
-});
-
-describe("an error of a body", () => {
-  const failure = async (path: string, body: unknown, method = "POST") => {
-    const { json } = await rest(path, { body, method, as: "ada" });
-    return [json.code, json.details, json.hint];
-  };
-  const LABELS = "article_status must be one of DRAFT, PUBLISHED, ARCHIVED";
-
-  test.each<[what: string, body: unknown, code: string, details: unknown, hint: unknown]>([
-    ["a value that its column cannot have", { status: "LOST" }, "22P02", "in [2].status", LABELS],
-    ["a violated CHECK", { title: "Four" }, "23514", "in [2].title", "title must have at least 5 characters"],
-    ["a missing value", { content: null }, "23502", "in [2].content", null],
-  ])("names the row and the column of a bulk insert: %s", async (_what, given, code, details, hint) => {
-    const body = [ARTICLE, ARTICLE, { ...ARTICLE, ...(given as object) }, ARTICLE].map((each) => ({
-      ...{ status: "DRAFT" },
-      ...each,
-    }));
-    expect(await failure("articles", body)).toEqual([code, details, hint]);
-  });
-
-  test("names the row of a duplicate", async () => {
-    const user = (email: string) => ({ name: "Grace", email });
-    const body = [user("one@navy.example"), user("ADA@example.com"), user("two@navy.example")];
-    expect(await failure("users", body)).toEqual(["23505", "in [1].email", "email already registered"]);
-  });
-
-  test("names the column of one object, if Postgres does not", async () => {
-    expect(await failure("articles", { ...ARTICLE, status: "LOST" })).toEqual(["22P02", "in status", LABELS]);
-    expect(await failure("articles?id=eq.1", { status: "LOST" }, "PATCH")).toEqual(["22P02", "in status", LABELS]);
-    expect(await failure("articles", { ...ARTICLE, title: "Four" })).toEqual([
-      "23514",
-      "in title",
-      "title must have at least 5 characters",
-    ]);
-  });
-
-  test("names every fault of one object, those of unique values and missing ones included", async () => {
-    const title = "title must have at least 5 characters";
-    const content = "content must not be empty";
-    const both = `in content: ${content}; in title: ${title}`;
-    for (const [path, method] of [
-      ["articles", "POST"],
-      ["articles?id=eq.1", "PATCH"],
-    ] as const)
-      expect(await failure(path, { title: "Four", content: "" }, method)).toEqual([
-        "23514",
-        both,
-        `${content}; ${title}`,
-      ]);
-    expect(await failure("users", { name: "", email: "ada@example.com", age: 200 })).toEqual([
-      "23514",
-      "in age: age must be from 0 to 150; in email: email already registered; in name: name must have 1 to 200 characters",
-      "age must be from 0 to 150; email already registered; name must have 1 to 200 characters",
-    ]);
-    expect(await failure("articles", { tags: [""] })).toEqual([
-      "23502",
-      "in title: title must not be null; in content: content must not be null; in tags: each tag must have 1 to 50 characters",
-      "title must not be null; content must not be null; each tag must have 1 to 50 characters",
-    ]);
-  });
-
-  test("does not call a row's own values taken, nor those of a row that it is merged with", async () => {
-    const own = { email: "ada@example.com", age: 200 };
-    expect(await failure("users?id=eq.1", own, "PATCH")).toEqual(["23514", "in age", "age must be from 0 to 150"]);
-    const { json } = await rest("bookings?on_conflict=id", {
-      body: { id: 1, seats: 9 },
-      prefer: "resolution=merge-duplicates",
-    });
-    expect([json.code, json.details]).toEqual(["23514", "in seats"]);
-  });
-
-  test("names every fault of every row of a bulk insert", async () => {
-    const body = [ARTICLE, { title: "Four", content: "Some content." }, { title: "A new title", content: "" }];
-    const [, details, hint] = await failure("articles", body);
-    expect(details).toBe(
-      "in [1].title: title must have at least 5 characters; in [2].content: content must not be empty",
-    );
-    expect(hint).toBe("title must have at least 5 characters; content must not be empty");
-  });
-
-  test("has the same as a list in fields, one or several, always with the message", async () => {
-    const fieldsOf = async (path: string, body?: unknown) => (await rest(path, { body, as: "ada" })).json.fields;
-    const title = {
-      field: "title",
-      message: "title must have at least 5 characters",
-      code: "VALIDATION_ERROR",
-      constraint: "articles_title_length",
-    };
-    const content = { ...title, field: "content", message: "content must not be null", constraint: undefined };
-    expect(await fieldsOf("articles", { ...ARTICLE, title: "Four" })).toEqual([title]);
-    expect(await fieldsOf("articles", { title: "Four" })).toEqual([content, title]);
-    expect(await fieldsOf("articles", [ARTICLE, { title: "Four", content: "x" }])).toEqual([
-      { ...title, field: "[1].title" },
-    ]);
-    expect(await fieldsOf("users", { name: "Grace", email: "ada@example.com" })).toEqual([
-      { field: "email", message: "email already registered", code: "RESOURCE_CONFLICT", constraint: "users_email_key" },
-    ]);
-    const status = { field: "status", message: LABELS, code: "VALIDATION_ERROR" };
-    expect(await fieldsOf("articles", { ...ARTICLE, status: "LOST" })).toEqual([status]);
-    expect(await fieldsOf("articles?status=eq.LOST")).toEqual([status]);
-    expect(await fieldsOf("bookings", { id: 9, seats: 1, article_id: 99 })).toEqual([
-      {
-        field: "article_id",
-        message: "article_id refers to a record that does not exist",
-        code: "RESOURCE_CONFLICT",
-        constraint: "bookings_article_id_fkey",
-      },
-    ]);
-    expect(await fieldsOf("articles?nothing=eq.1")).toBeUndefined();
-  });
-
-  test("and of a filter by an enum lists the labels", async () => {
-    const { json } = await rest("articles?status=eq.LOST");
-    expect([json.code, json.details, json.hint]).toEqual(["22P02", "in status", LABELS]);
-  });
 });
 
 test("a comment of another user is refused on each interface as docs/errors.md says", async () => {
@@ -317,42 +152,6 @@ test("JSON that is sent as a form is refused with the Content-Type to send", asy
   }
 });
 
-describe("users", () => {
-  test("sign up without credentials, and only once with each e-mail address, ignoring case", async () => {
-    const body = { name: "Grace Hopper", email: "grace@navy.example" };
-    expect((await rest("users", { body })).status).toBe(201);
-    expect(await rest("users", { body: { ...body, email: "GRACE@navy.EXAMPLE" } })).toMatchObject({
-      status: 409,
-      json: {
-        code: "23505",
-        message: 'duplicate key value violates unique constraint "users_email_key"',
-        hint: "email already registered",
-      },
-    });
-  });
-
-  test.each([
-    [{ name: "", email: "x@y.example" }, "name must have 1 to 200 characters"],
-    [{ name: "X", email: "no address" }, "email must be a valid address"],
-    [{ name: "X", email: "x@y.example", age: 151 }, "age must be from 0 to 150"],
-  ])("of %j are refused with the constraint's comment as a hint", async (body, hint) => {
-    const { status, json } = await rest("users", { body });
-    expect([status, json.code, json.hint]).toEqual([400, "23514", hint]);
-  });
-
-  test("change only their own row", async () => {
-    const change = { method: "PATCH", body: { age: 99 }, as: "ada", prefer: REPRESENTATION } as const;
-    expect(await rows("users?id=in.(1,2)&select=id,age", change)).toEqual([{ id: 1, age: 99 }]);
-  });
-
-  test("who have written articles or comments cannot be deleted", async () => {
-    expect(await refused("users?id=eq.1", { method: "DELETE", as: "ada" })).toMatchObject([
-      409,
-      expect.stringMatching(/^23[05]0[13]$/),
-    ]);
-  });
-});
-
 describe("row-level security", () => {
   beforeEach(() =>
     sql("truncate diaries; insert into diaries values (1, '1', 'mine'), (2, '2', 'yours'), (3, '2', 'secret')"),
@@ -430,22 +229,6 @@ describe("a database error", () => {
         null,
       ],
     ],
-    [
-      { id: 2, seats: 9 },
-      400,
-      [
-        "23514",
-        'new row for relation "bookings" violates check constraint "bookings_seats_check"',
-        "in seats",
-        "at most 8 seats can be booked",
-      ],
-    ],
-    [
-      { id: 2 },
-      400,
-      ["23502", 'null value in column "seats" of relation "bookings" violates not-null constraint', "in seats", null],
-    ],
-    [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', "in seats", null]],
     [{ id: 2, seats: 7 }, 400, ["P0001", "seven is taken", "It always is.", "Take six."]],
     [{ id: 2, seats: 6 }, 402, ["PT402", "Payment required", null, null]],
   ])("for %j is %i %j", async (body, status, [code, message, details, hint]: any) => {
@@ -459,25 +242,4 @@ describe("a database error", () => {
   test("of an exclusion constraint is 409", async () => {
     expect(await refused("bookings", { body: { id: 2, seats: 1, span: "[4,6)" } })).toEqual([409, "23P01"]);
   });
-
-  test("does not quote the row, which the caller may not be allowed to read", async () => {
-    await sql("insert into bookings (id, seats) values (5, 3)");
-    for (const body of [{ seats: 9 }, { seats: null }]) {
-      const { json, text } = await rest("bookings?id=eq.5", { method: "PATCH", body });
-      expect([json.details, text.includes("Failing row")]).toEqual(["in seats", false]);
-    }
-  });
-});
-
-test("committed writes reach GraphQL subscribers, and rolled back writes do not", async () => {
-  const client = connect(service());
-  const created = await client.subscribe("subscription { onArticleCreated { title author { name } } }");
-  const updated = await client.subscribe("subscription { onArticleUpdated(id: 2) { title } }");
-  const singular = { accept: "application/vnd.pgrst.object+json" };
-  const both = [ARTICLE, ARTICLE];
-  expect((await rest("articles", { body: both, as: "ada", headers: singular })).status).toBe(406);
-  await rest("articles", { body: [{ ...ARTICLE, title: "Over REST" }], as: "ada" });
-  await rest("articles?id=eq.2", { method: "PATCH", body: { title: "Packets, again" }, as: "bob" });
-  await created.expect({ onArticleCreated: { title: "Over REST", author: { name: "Ada Lovelace" } } });
-  await updated.expect({ onArticleUpdated: { title: "Packets, again" } });
 });
