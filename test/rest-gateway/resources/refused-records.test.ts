@@ -13,32 +13,30 @@ describe("POST of an array with a taken e-mail names the record", () => {
   test.each([
     [1, 0],
     [2, 1],
-    [100, 99],
-    [101, 0],
     [101, 100],
     [1000, 0],
     [1000, 637],
     [1000, 999],
-  ])("of %i records at index %i", async (count, place) => {
+  ])("of %i records at index %i, on each version and in each dialect", async (count, place) => {
     const before = await allUsers(client);
-    const records = several(count).with(place, { name: "Ada", email: "ADA@example.com" });
-    const { status, json } = await api("POST /users", { body: records });
+    const body = several(count).with(place, { name: "Ada", email: "ADA@example.com" });
+    const field = `[${place}].email`;
     const message = `[${place}]: email already registered`;
+    const { status, json } = await api("POST /users", { body });
+    const error = { code: "RESOURCE_CONFLICT", message };
     expect([status, json.error]).toEqual([
       409,
-      expect.objectContaining({
-        code: "RESOURCE_CONFLICT",
-        message,
-        details: [{ field: `[${place}].email`, code: "RESOURCE_CONFLICT", message }],
-        fields: { [`[${place}].email`]: message },
-      }),
+      expect.objectContaining({ ...error, details: [{ field, ...error }], fields: { [field]: message } }),
     ]);
+    expect((await api("POST /api/v2/users", { body })).json.error.details).toEqual([{ field, ...error }]);
+    const received = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
+    expect(await received("dialect=flat")).toEqual({ error: error.code, message, field });
+    expect(await received("dialect=detail")).toEqual({ detail: error });
     expect(await allUsers(client)).toBe(before);
   });
 
   test.each([
     [[0, 1], 1],
-    [[3, 250], 250],
     [[250, 251, 640], 251],
     [[0, 999], 999],
   ])("by another record of the same array: of the indexes %j it is %i", async (places, expected) => {
@@ -52,21 +50,6 @@ describe("POST of an array with a taken e-mail names the record", () => {
     const records = [...several(2), { name: "Ada", email: "ada@example.com" }];
     const { json } = await api("POST /users", { as, body: records });
     expect(json.error.fields).toEqual({ "[2].email": "[2]: email already registered" });
-  });
-
-  test("in version 2, and in the dialects", async () => {
-    const body = [...several(1), { name: "Ada", email: "ada@example.com" }];
-    const message = "[1]: email already registered";
-    const { status, json } = await api("POST /api/v2/users", { body });
-    expect([status, json.error.details]).toEqual([409, [{ field: "[1].email", code: "RESOURCE_CONFLICT", message }]]);
-    const received = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
-    expect(await received("dialect=flat")).toEqual({ error: "RESOURCE_CONFLICT", message, field: "[1].email" });
-    expect(await received("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });
-  });
-
-  test("but a single record has no index", async () => {
-    const { json } = await api("POST /users", { body: { name: "Ada", email: "ada@example.com" } });
-    expect(json.error.fields).toEqual({ email: "email already registered" });
   });
 });
 
@@ -113,18 +96,13 @@ describe("a record that is rejected among several is reported with its index", (
   });
 
   test.each([
-    [{ name: "bad", made_on: "2026-02-30" }, 400, "[1]: invalid value", { "[1]": "[1]: invalid value" }],
-    [{ name: "more than eight" }, 400, "[1]: invalid value", { "[1]": "[1]: invalid value" }],
-    [{ name: "bad", note: "rusty" }, 400, "[1]: we take no rust", { "[1]": "[1]: we take no rust" }],
-    [
-      { name: "bad", price: -1 },
-      400,
-      "[1]: price must not be negative",
-      { "[1].price": "[1]: price must not be negative" },
-    ],
-  ])("%j", async (bad, status, message, fields) => {
+    [{ name: "bad", made_on: "2026-02-30" }, "[1]", "[1]: invalid value"],
+    [{ name: "more than eight" }, "[1]", "[1]: invalid value"],
+    [{ name: "bad", note: "rusty" }, "[1]", "[1]: we take no rust"],
+    [{ name: "bad", price: -1 }, "[1].price", "[1]: price must not be negative"],
+  ])("%j", async (bad, field, message) => {
     const before = (await own.sql("select from products")).length;
-    expect(await refusal(GOOD, bad, { name: "better" })).toEqual([status, message, fields, before]);
+    expect(await refusal(GOOD, bad, { name: "better" })).toEqual([400, message, { [field]: message }, before]);
   });
 
   test("even if another rule cannot be evaluated", async () => {
