@@ -15,11 +15,11 @@ beforeEach(() => sql("truncate items restart identity"));
 const inserted = (type: string, body: string, select = "name,price") =>
   rows(`items?select=${select}`, { body, prefer: "return=representation", headers: { "content-type": type } });
 
-/** The status, code and message with which a body of this type is refused. */
-const refused = async (type: string, body: string) => {
+/** The status, code, message and details with which a body of this type is refused. */
+const refused = async (type: string, body: string | Buffer) => {
   const { status, json } = await rest("items", { body, headers: { "content-type": type } });
   expect(await sql("select from items")).toEqual([]);
-  return [status, json.code, json.message];
+  return [status, json.code, json.message, json.details];
 };
 
 test("JSON has any media type of PostgREST, and the last value of a duplicate key applies", async () => {
@@ -36,12 +36,20 @@ describe("text/csv", () => {
         ["jug", 2],
       ],
     ],
-    ["name,price\r\ncup,1\r\n", [["cup", 1]]],
+    ["name,price\r\n\r\ncup,1\r", [["cup", 1]]],
+    ['name\nb"c"\n', [['b"c"', null]]],
+    ['name\n""', [["", null]]],
     ["name,price\ncup,1", [["cup", 1]]],
     ["\uFEFFname\ncup", [["cup", null]]],
     ['name,price\n"a ""b"", c\nd",1', [['a "b", c\nd', 1]]],
     ["name,price\nNULL,NULL\n", [[null, null]]],
-    ['name,price\n"NULL",1\n', [["NULL", 1]]],
+    [
+      'name,price\n"NULL",1\nnull,2',
+      [
+        ["NULL", 1],
+        ["null", 2],
+      ],
+    ],
     ["name,price\n,1\n", [["", 1]]],
     ['"price","name"\n1,cup', [["cup", 1]]],
     ["name,price\n", []],
@@ -61,15 +69,18 @@ describe("text/csv", () => {
     expect((await rest("items?columns=name", sent)).status).toBe(201);
   });
 
+  const UNEVEN = "All lines must have same number of fields";
   test.each([
-    ["", "Empty or invalid csv"],
-    ["name,price\ncup", "All lines must have same number of fields"],
-    ["name,price\ncup,1,2", "All lines must have same number of fields"],
-    ['name\n"cup', "Empty or invalid csv"],
-    ['name\n"cup"s', "Empty or invalid csv"],
-    ["name,name\na,b", "Empty or invalid csv"],
-  ])("%j is refused", async (body, message) => {
-    expect(await refused("text/csv", body)).toEqual([400, "PGRST102", message]);
+    ["", "Empty or invalid csv", "the header is missing"],
+    ["\n\n", "Empty or invalid csv", "the header is missing"],
+    ["name,name\na,b", "Empty or invalid csv", "the header names a column twice"],
+    ['name\n"cup\nb', "Empty or invalid csv", "a quote in line 2 is not closed"],
+    ['name\n\n"cup"s', "Empty or invalid csv", "unexpected text after a quoted field in line 3"],
+    ["name,price\na,1\ncup", UNEVEN, "line 3 has 1 fields, the header has 2"],
+    ['name,price\n"1\n\n",2\ncup,1,2', UNEVEN, "line 5 has 3 fields, the header has 2"],
+    [Buffer.from("name\nm\xfcll", "latin1"), "the body is not valid UTF-8", null],
+  ])("%j is refused", async (body, message, details) => {
+    expect(await refused("text/csv", body)).toEqual([400, "PGRST102", message, details]);
   });
 });
 
@@ -87,6 +98,9 @@ describe("application/x-www-form-urlencoded", () => {
   });
 
   test.each(["name=%ff", "name=%00"])("%s is refused", async (body) => {
-    expect(await refused(FORM, body)).toEqual([400, "PGRST102", "Empty or invalid form"]);
+    expect(await refused(FORM, body)).toEqual([
+      ...[400, "PGRST102", "Empty or invalid form"],
+      expect.stringContaining("expected "),
+    ]);
   });
 });
