@@ -82,6 +82,8 @@ export type StartOptions = {
   readonly defersGraphQL?: boolean;
   /** Hashes new passwords. Tests replace it with one that costs less. */
   readonly hashPassword?: HashPassword;
+  /** Follows requests instead of the one that the settings name. For tests. */
+  readonly tracer?: Tracer;
 };
 
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
@@ -105,7 +107,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const health = serviceHealth({ state: () => pipeline.state, access, app: () => app! });
   const metrics = new Metrics();
   if (options.ownsProcess) addProcess(metrics);
-  const tracer = config.tracing ? await createTracer(log) : null;
+  const tracer = options.tracer ?? (config.tracing ? await createTracer(log) : null);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   const firstRequests = async () => (app === null || pipeline.state !== "ready" ? null : firstRequestsOf(app));
   const forSite = { settings: config, application, url: () => url, state: () => pipeline.state, firstRequests };

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, beforeEach } from "vitest";
+import type { Tracer } from "../../telemetry/span.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 import { type DemoUser, startTestService, type TestService } from "./service.ts";
 import { appCode } from "./totp.ts";
@@ -38,11 +39,14 @@ export type FactorClient = {
   sql(text: string, ...values: unknown[]): Promise<any[]>;
 };
 
-export function useFactors(settings: Readonly<Record<string, string>> = {}): FactorClient {
+/** `tracer` follows the requests. */
+export function useFactors(settings: Readonly<Record<string, string>> = {}, tracer?: Tracer): FactorClient {
   let started: TestService;
   let now = Date.now();
   beforeAll(async () => {
-    started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, undefined, undefined, () => now);
+    const clock = () => now;
+    const all = { GRAPHQL_MAX_TABLES: "0", ...settings };
+    started = await startTestService(all, undefined, undefined, clock, tracer && { tracer });
     return () => started.stop();
   });
   const sql = async (text: string, ...values: unknown[]) => (await started.database.owner.query(text, values)).rows;

@@ -5,6 +5,7 @@ import { type Config, readConfig } from "../../config/config.ts";
 import { LIMITS } from "../../config/limits.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
+import type { Tracer } from "../../telemetry/span.ts";
 import { hashCheaply } from "./cluster.ts";
 import { count } from "./counts.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
@@ -68,7 +69,8 @@ export async function startTestService(
   {
     buildsGraphQL = false,
     definition = DEMO,
-  }: { readonly buildsGraphQL?: boolean; readonly definition?: Definition } = {},
+    tracer,
+  }: { readonly buildsGraphQL?: boolean; readonly definition?: Definition; readonly tracer?: Tracer } = {},
 ): Promise<TestService> {
   count("services");
   const database = given ?? (await createTestDatabase());
@@ -98,6 +100,7 @@ export async function startTestService(
     // Most files have no GraphQL request.
     defersGraphQL: !buildsGraphQL,
     ...(clock && { clock }),
+    ...(tracer && { tracer }),
   });
   const token = (user: DemoUser, { epoch = 0, ...session }: TestSignIn = {}) => {
     const refreshToken = service.tokens.issueRefresh(USERS[user].id);

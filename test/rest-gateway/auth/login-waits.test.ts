@@ -1,15 +1,18 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { RoundTrips } from "../../support/round-trips.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 
-const client = useFactors();
-const { api, codeOf, enrol, service } = client;
+const trips = new RoundTrips();
+const { api, codeOf, enrol } = useFactors({}, trips);
 const LOGINS = ["/auth/login", "/api/auth/login"];
 
 /** Sends a login and returns its status and how often it waited for the database. */
 async function send(path: string, body: object, headers: Record<string, string> = {}) {
-  const before = service().service.databaseWaits();
-  const { status, json, headers: received } = await api(`POST ${path}`, { body, headers });
-  return { status, json, waits: service().service.databaseWaits() - before, cookie: received.get("set-cookie") };
+  const id = randomUUID();
+  const sent = { body, headers: { ...headers, "x-request-id": id } };
+  const { status, json, headers: received } = await api(`POST ${path}`, sent);
+  return { status, json, waits: trips.of(id), cookie: received.get("set-cookie") };
 }
 
 describe.each(LOGINS)("a login at %s", (path) => {
