@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { failureOf, useAuth } from "../rest-gateway/auth/v1/support.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
+import { POLL } from "../support/until.ts";
 
 // A thief with a stolen sign-in begins something, and the owner signs out before it is completed.
 
@@ -33,9 +34,7 @@ describe("a pending change of the e-mail", () => {
       ...[403, "otp_expired"],
     ]);
     await client().auth.resend({ type: "email_change", email: other });
-    await expect
-      .poll(() => sql("select from auth_private.mails where kind = 'change'"), { timeout: 30_000 })
-      .toEqual([]);
+    await expect.poll(() => sql("select from auth_private.mails where kind = 'change'"), POLL).toEqual([]);
     expect(await sql("select from auth_private.one_time_tokens where email = $1", other)).toEqual([]);
   });
 
