@@ -80,9 +80,8 @@ export type StartOptions = {
   readonly clock?: () => number;
   /** Whether the GraphQL schema is built at the first GraphQL request, instead of as soon as everything else is served. For tests. */
   readonly defersGraphQL?: boolean;
-  /** Hashes new passwords. Tests replace it with one that costs less. */
+  /** For tests: a cheaper hash of new passwords, and a tracer in place of that of the settings. */
   readonly hashPassword?: HashPassword;
-  /** Follows requests instead of the one that the settings name. For tests. */
   readonly tracer?: Tracer;
 };
 
@@ -91,8 +90,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword } = options;
   const { open = () => openConfigured({ config, application }, log) } = options;
   refuseClashes(application);
-  const isShared = config.takeover !== "";
-  const listensLast = isShared || options.listensLast === true;
+  const listensLast = config.takeover !== "" || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
   const clients = new Clients();
@@ -144,7 +142,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     if (isAdmitted) sendTimeout.watch(socket);
     return isAdmitted;
   });
-  const listen = () => server.listen({ host: config.host, port: config.port, isShared });
+  const listen = () => server.listen({ host: config.host, port: config.port, isShared: config.takeover !== "" });
   if (!listensLast) await listen();
   const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
 
