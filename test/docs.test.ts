@@ -116,7 +116,7 @@ test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names onl
 
 test("the contents of the documentation have every page once", () => {
   const listed = docsOf({ groups: listGroups() }).map(({ file }) => file);
-  const others = ["README.md", "CHANGELOG.md", "SECURITY.md", "bench/results.md"];
+  const others = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/results.md"];
   expect(listed.toSorted()).toEqual([...globSync("docs/**/*.md"), ...others].toSorted());
 });
 
