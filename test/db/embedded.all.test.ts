@@ -286,6 +286,18 @@ test("a directory with other files is refused", async () => {
   expect(readdirSync(join(other, ".."))).toEqual(["postgres"]);
 });
 
+test("clusters that start at once with a folder of copies are copies of one", async () => {
+  const home = await otherFolder();
+  const copies = join(home, "copies");
+  await mkdir(copies);
+  const clusters = await Promise.all(["a", "b"].map((name) => start({ dataDir: join(home, name), copies })));
+  const identifiers = clusters.map(({ url }) =>
+    query(url("postgres"), "select system_identifier::text from pg_control_system()"),
+  );
+  expect(new Set((await Promise.all(identifiers)).map((rows) => JSON.stringify(rows))).size).toBe(1);
+  expect(readdirSync(copies)).toHaveLength(1);
+});
+
 describe.skipIf(!isRoot)("when started by root", () => {
   test("a folder that the system user cannot access is reported, with advice", async () => {
     const closed = await otherFolder();

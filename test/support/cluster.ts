@@ -1,10 +1,12 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import { pino } from "pino";
 import type { TestProject } from "vitest/node";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
+import { COPIES } from "../../db/cluster/embedded.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
 import { startTestCluster } from "../../db/cluster/test-cluster.ts";
 import { fillSkeletons } from "../../rest-gateway/auth/login-names.ts";
@@ -26,6 +28,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const cluster = await startTestCluster();
   // The workers inherit both variables.
   process.env.TMPDIR = cluster.folder;
+  await mkdir(join(cluster.folder, COPIES));
   // As in the script `start`.
   process.env.NODE_COMPILE_CACHE = "node_modules/.cache/compiled";
   await makeTemplate(cluster.url("postgres"), cluster.url(TEMPLATE));
