@@ -1,7 +1,7 @@
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
-import { beforeAll } from "vitest";
+import { beforeAll, inject } from "vitest";
 import { NO_APPLICATION } from "../../../../app/load.ts";
-import { startForeignServer } from "../../../modules/foreign-server.ts";
+import { createTestDatabase } from "../../../support/database.ts";
 import { startTestService, type TestService } from "../../../support/service.ts";
 
 export const PASSWORD = "Correct-Horse-7!";
@@ -29,18 +29,14 @@ export function useAuth(
 ): AuthService {
   let started: TestService;
   beforeAll(async () => {
-    if (kind === "bigint") {
-      started = await startTestService(settings, undefined, undefined, clock);
-      return () => started.stop();
-    }
-    const server = await startForeignServer();
-    const database = await server.makeDatabase("auth_uuid", "");
     const own = { MIGRATE: "modules", MODULES: "auth", AUTH_USER_ID: "uuid", ...settings };
-    started = await startTestService(own, database, undefined, clock, { definition: NO_APPLICATION });
-    return async () => {
-      await started.stop();
-      await server.cluster.remove();
-    };
+    started =
+      kind === "bigint"
+        ? await startTestService(settings, undefined, undefined, clock)
+        : await startTestService(own, await createTestDatabase(inject("clusterUrl"), "template0"), undefined, clock, {
+            definition: NO_APPLICATION,
+          });
+    return () => started.stop();
   }, 120_000);
   const client: AuthService["client"] = (key = "anon") =>
     createClient(started.url, started.service.tokens.issueKey(key), {

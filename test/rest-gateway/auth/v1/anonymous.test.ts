@@ -7,8 +7,8 @@ const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!,
 const ON = { SIGNUP: "anonymous" };
 const server = await startMailServer();
 
-describe.each(["bigint", "uuid"] as const)("with %s ids and SIGNUP=anonymous", (kind) => {
-  const { client, newUser, send, sql } = useAuth(kind, ON);
+describe("SIGNUP=anonymous", () => {
+  const { client, newUser, send, sql } = useAuth("bigint", ON);
 
   async function anonymous(options?: { data: object }) {
     const own = client();
@@ -17,7 +17,7 @@ describe.each(["bigint", "uuid"] as const)("with %s ids and SIGNUP=anonymous", (
     return { own, user: data.user!, session: data.session! };
   }
   const tokenOf = async (own: ReturnType<typeof client>) => (await own.auth.getSession()).data.session!.access_token;
-  const addresses = (name: string) => `${name}@${kind}.example`;
+  const addresses = (name: string) => `${name}@upgrade.example`;
 
   test("signInAnonymously creates a user without an e-mail, whose tokens say so on both wires", async () => {
     const { own, user, session } = await anonymous({ data: { theme: "dark" } });

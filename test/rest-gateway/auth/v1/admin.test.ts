@@ -6,8 +6,8 @@ const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 
-describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.admin", (kind) => {
-  const { client, newUser, sql, send, service } = useAuth(kind);
+describe("supabase.auth.admin", () => {
+  const { client, newUser, sql, send, service } = useAuth("bigint");
   const admin = () => client("service_role").auth.admin;
   const serviceKey = () => service().service.tokens.issueKey("service_role");
   const eventsOf = async (id: string) =>
@@ -63,11 +63,11 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.admin", (
     const { id } = await newUser();
     await admin().updateUserById(id, { user_metadata: { a: 1, b: 2 }, app_metadata: { plan: "gold", old: true } });
     const { data, error } = await admin().updateUserById(id, {
-      ...{ email: `moved-${kind}@test.example`, role: "admin" },
+      ...{ email: "moved@test.example", role: "admin" },
       ...{ user_metadata: { a: null }, app_metadata: { old: null } },
     });
     expect(error).toBeNull();
-    expect(data.user).toMatchObject({ email: `moved-${kind}@test.example`, role: "admin", user_metadata: { b: 2 } });
+    expect(data.user).toMatchObject({ email: "moved@test.example", role: "admin", user_metadata: { b: 2 } });
     expect(data.user!.app_metadata).toEqual({ plan: "gold", provider: "email", providers: ["email"] });
     expect((await admin().getUserById(id)).data.user).toEqual(data.user);
     expect(await eventsOf(id)).toEqual(

@@ -10,9 +10,9 @@ const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!,
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 
-describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) => {
+describe("supabase.auth", () => {
   let now = Date.now();
-  const { client, newUser, sql, send, service } = useAuth(kind, {}, () => now);
+  const { client, newUser, sql, send, service } = useAuth("bigint", {}, () => now);
 
   test("signs a user up, with metadata", async () => {
     const data = { name: "Grace Hopper", theme: { dark: true }, nothing: null };
@@ -32,7 +32,7 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) 
        join auth_private.login_emails as e using (user_id) where e.email = 'grace@test.example'`,
     );
     expect(account).toMatchObject({ public_id: made.user!.id, name: "Grace Hopper" });
-    expect(account.id === account.public_id).toBe(kind === "uuid");
+    expect(account.id).not.toBe(account.public_id);
     expect(claimsOf(made.session!.access_token)).toMatchObject({
       ...{ sub: account.id, role: "authenticated", email: "grace@test.example", phone: "", aal: "aal1" },
       ...{ amr: [{ method: "password", timestamp: expect.any(Number) }], aud: "authenticated" },
@@ -275,7 +275,6 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) 
     const { client: own } = await newUser();
     const { data } = await own.auth.getClaims();
     expect(data!.claims.role).toBe("authenticated");
-    if (kind === "uuid") return;
     const { data: article, error } = await own.from("articles").insert({ title: "On looms", content: "x" }).select();
     expect([error, String(article![0].author_id)]).toEqual([null, data!.claims.sub]);
   });

@@ -6,9 +6,9 @@ import { failureOf, PASSWORD, useAuth } from "./support.ts";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 
-describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.mfa", (kind) => {
+describe("supabase.auth.mfa", () => {
   let now = Date.now();
-  const { client, newUser, sql, send } = useAuth(kind, {}, () => now);
+  const { client, newUser, sql, send } = useAuth("bigint", {}, () => now);
   const MINUTE = 60_000;
 
   /** A user with a verified factor, whose app shows a code that is not spent. */
