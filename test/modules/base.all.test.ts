@@ -9,7 +9,6 @@ import { inNewDatabase } from "../../db/cluster/compare.ts";
 import { findDrift } from "../../db/cluster/drift.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
-import { SERVERS } from "./foreign-server.ts";
 import { SUPABASE } from "./supabase.ts";
 
 /** The `db/` of an application. */
@@ -21,10 +20,10 @@ beforeEach(async () => {
 });
 const write = (text: string) => writeFile(join(home, "base/schema.sql"), text);
 
-describe.each(SERVERS)("db/base on PostgreSQL $version", ({ binaries }) => {
+describe("db/base", () => {
   let cluster: ScratchCluster;
   beforeAll(async () => {
-    cluster = await startScratchCluster(binaries);
+    cluster = await startScratchCluster();
   });
   afterAll(() => cluster?.remove());
 

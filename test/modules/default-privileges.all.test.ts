@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { installModules } from "../../db/cluster/migrate.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
+import { EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";
 
 /** Roles of requests, a role of which they are members, every role, and another one get rights on whatever is new. */
 const DEFAULTS = `
@@ -33,10 +33,10 @@ const SCHEMAS = [
 const DEFAULT_ACL =
   "select defaclobjtype, array(select unnest(defaclacl)::text order by 1) from pg_default_acl order by 1";
 
-describe.each(SERVERS)("default privileges of the owner, on PostgreSQL $version", (version) => {
+describe("default privileges of the owner", () => {
   let server: ForeignServer;
   beforeAll(async () => {
-    server = await startForeignServer(undefined, version);
+    server = await startForeignServer(undefined, EMBEDDED);
   });
   afterAll(() => server.cluster.remove());
 

@@ -7,7 +7,7 @@ import { moduleCommand } from "../../cli/module.ts";
 import { describeDatabase } from "../../db/cluster/describe.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
-import { type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
+import { EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";
 import { ADA, BOB, SUPABASE } from "./supabase.ts";
 
 const definition = NO_APPLICATION;
@@ -19,10 +19,10 @@ const SETTINGS = {
   TASK_CONCURRENCY: "1",
 };
 
-describe.each(SERVERS)("beside the schema auth of Supabase on PostgreSQL $version", (version) => {
+describe("beside the schema auth of Supabase", () => {
   let server: ForeignServer;
   beforeAll(async () => {
-    server = await startForeignServer(undefined, version);
+    server = await startForeignServer(undefined, EMBEDDED);
   });
   afterAll(() => server?.cluster.remove());
 

@@ -12,9 +12,10 @@ export const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 
 /** A PostgreSQL of the tests: the one of Debian, and the embedded one. */
 export type Server = { readonly version: 15 | 18; readonly binaries: string | undefined };
-const DEBIAN: Server = { version: 15, binaries: DEBIAN_15 };
+export const DEBIAN: Server = { version: 15, binaries: DEBIAN_15 };
+export const EMBEDDED: Server = { version: 18, binaries: undefined };
 export const hasServer = existsSync(DEBIAN_15);
-export const SERVERS: readonly Server[] = [...(hasServer ? [DEBIAN] : []), { version: 18, binaries: undefined }];
+export const SERVERS: readonly Server[] = [...(hasServer ? [DEBIAN] : []), EMBEDDED];
 if (!hasServer) console.warn("skipped: PostgreSQL 15, which is not installed: apt-get install postgresql-15");
 
 export const ROLES = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];

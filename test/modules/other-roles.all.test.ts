@@ -8,8 +8,8 @@ import { appCode } from "../support/totp.ts";
 import {
   applicationOf,
   connected,
+  EMBEDDED,
   type ForeignServer,
-  SERVERS,
   signInSql,
   startForeignServer,
 } from "./foreign-server.ts";
@@ -73,12 +73,12 @@ const FIRED_BY_CASCADES = `
       select oid from pg_namespace where nspname ~ '^(auth|auth_private|auth_api|tasks|realtime|changes|content_service)$'))
   order by 1, 2`;
 
-describe.each(SERVERS)("a role with rights on its tables alone, on PostgreSQL $version", (version) => {
+describe("a role with rights on its tables alone", () => {
   let server: ForeignServer;
   let started: TestService;
   let support: Client;
   beforeAll(async () => {
-    server = await startForeignServer(undefined, version);
+    server = await startForeignServer(undefined, EMBEDDED);
     const database = await server.makeDatabase("shop", applicationOf("uuid"));
     started = await startTestService(SETTINGS, database, undefined, undefined, { definition: NO_APPLICATION });
     await database.owner.query(signInSql("uuid"));

@@ -3,7 +3,7 @@ import { NO_APPLICATION } from "../../app/load.ts";
 import { moduleCommand } from "../../cli/module.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
-import { applicationOf, connected, type ForeignServer, ROLES, SERVERS, startForeignServer } from "./foreign-server.ts";
+import { applicationOf, connected, EMBEDDED, type ForeignServer, ROLES, startForeignServer } from "./foreign-server.ts";
 
 /** What an application makes with the modules, and the objects that then depend on them. */
 const USES = `
@@ -30,11 +30,11 @@ const UNDO =
 
 const ALL = ["caller", "auth", "tasks", "feed", "channels"];
 
-describe.each(SERVERS)("modules of a database of another team on PostgreSQL $version", (version) => {
+describe("modules of a database of another team", () => {
   let server: ForeignServer;
   beforeAll(async () => {
     // The service makes its roles itself.
-    server = await startForeignServer("alter role shop_owner superuser", version);
+    server = await startForeignServer("alter role shop_owner superuser", EMBEDDED);
   });
   afterAll(() => server?.cluster.remove());
 

@@ -5,18 +5,18 @@ import { doctor } from "../../cli/doctor.ts";
 import { key } from "../../cli/key.ts";
 import { refusalsOf } from "../support/refusals.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
-import { connected, type ForeignServer, hasServer, startForeignServer } from "./foreign-server.ts";
+import { connected, EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";
 
 const WHY = "the service key is off: the role service_role does not bypass row-level security";
 const CURE = "A superuser can run: alter role service_role bypassrls; then restart the service";
 const SETTINGS = { MODULES: "auth,tasks,channels" };
 
-describe.skipIf(!hasServer)("an owner who may not give service_role the right to bypass row-level security", () => {
+describe("an owner who may not give service_role the right to bypass row-level security", () => {
   let server: ForeignServer;
   let service: TestService;
   const lines: string[] = [];
   beforeAll(async () => {
-    server = await startForeignServer();
+    server = await startForeignServer(undefined, EMBEDDED);
     const root = await connected(server.cluster.url("postgres"));
     await root.query("alter role service_role nobypassrls");
     await root.query("create database managed owner shop_owner");

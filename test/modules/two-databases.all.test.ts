@@ -7,7 +7,7 @@ import { findLogins } from "../../db/cluster/provision.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
-import { connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
+import { connected, EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";
 
 const SECTION = readFileSync("docs/configuration.md", "utf8").split("### Two databases of one server")[1]!;
 const [CLOSE, DROP_LOGINS, DROP_ROLES] = [...SECTION.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql!);
@@ -17,12 +17,12 @@ type Name = (typeof NAMES)[number];
 const secretOf = (name: Name) => `the secret of ${name}, which has more than 32 bytes`;
 const SETTINGS = { MIGRATE: "modules", MODULES: "auth,feed", INSTANCE_ID: "web1" };
 
-describe.each(SERVERS)("docs/configuration.md: two databases of one server, on PostgreSQL $version", (version) => {
+describe("docs/configuration.md: two databases of one server", () => {
   let server: ForeignServer;
   const services = new Map<Name, TestService>();
   const of = (name: Name) => services.get(name)!;
   beforeAll(async () => {
-    server = await startForeignServer("alter role shop_owner superuser", version);
+    server = await startForeignServer("alter role shop_owner superuser", EMBEDDED);
     const root = await connected(server.cluster.url("postgres"));
     await root.query("create role shop_user; create role crm_user");
     await root.end();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { planFor } from "../../db/existing/plan.ts";
 import { readSurvey } from "../../db/existing/survey.ts";
-import { type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
+import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -19,12 +19,12 @@ const APPLICATION = `
 
 const SETTINGS = { MODULES: "auth,tasks,channels", AUTH_USER_ID: "uuid", API_KEY_REQUIRED: "off", SIGNUP: "open" };
 
-describe.each(SERVERS)("with default privileges, on PostgreSQL $version", (version) => {
+describe("with default privileges", () => {
   let server: ForeignServer;
   let database: TestDatabase;
   let started: TestService;
   beforeAll(async () => {
-    server = await startForeignServer(undefined, version);
+    server = await startForeignServer(undefined, EMBEDDED);
     database = await server.makeDatabase("shop", APPLICATION);
     const { signIn } = await planFor(database.url, await readSurvey(database.owner));
     started = await startTestService(SETTINGS, database, undefined, undefined, { definition: NO_APPLICATION });

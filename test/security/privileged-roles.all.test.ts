@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { connected, type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
+import { connected, EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 
 let server: ForeignServer;
 let database: TestDatabase;
 beforeAll(async () => {
-  server = await startForeignServer(undefined, SERVERS.at(-1));
+  server = await startForeignServer(undefined, EMBEDDED);
   database = await server.makeDatabase("shop", "create table notes (id int primary key)");
 });
 afterAll(async () => {

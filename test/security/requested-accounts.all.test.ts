@@ -3,7 +3,7 @@ import { NO_APPLICATION } from "../../app/load.ts";
 import { accountsFor } from "../../cli/database-accounts.ts";
 import { planFor } from "../../db/existing/plan.ts";
 import { readSurvey } from "../../db/existing/survey.ts";
-import { type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
+import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -32,7 +32,7 @@ let server: ForeignServer;
 let database: TestDatabase;
 let started: TestService;
 beforeAll(async () => {
-  server = await startForeignServer(undefined, SERVERS.at(-1));
+  server = await startForeignServer(undefined, EMBEDDED);
   database = await server.makeDatabase("shop", APPLICATION);
   const plan = await planFor(database.url, await readSurvey(database.owner));
   started = await startTestService(SETTINGS, database, undefined, undefined, { definition: NO_APPLICATION });

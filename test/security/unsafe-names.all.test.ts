@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
-import { type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
+import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 
 let server: ForeignServer;
 let folder: string;
 beforeAll(async () => {
-  server = await startForeignServer(undefined, SERVERS.at(-1));
+  server = await startForeignServer(undefined, EMBEDDED);
   folder = await mkdtemp(join(tmpdir(), "unsafe names "));
 });
 afterAll(async () => {
