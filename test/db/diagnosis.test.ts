@@ -1,5 +1,5 @@
 import pino from "pino";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
@@ -70,169 +70,100 @@ beforeAll(async () => {
   return () => service.stop();
 });
 
-async function rest(path: string, { method = "GET", body, anonymous = false, prefer = "" }: any = {}) {
-  const response = await fetch(`${service.url}/rest/v1/${path}`, {
-    method,
-    headers: {
-      "content-type": "application/json",
-      prefer,
-      ...(!anonymous && { authorization: `Bearer ${service.token("ada")}` }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+/** `send("POST orders", { id: 1 })`; `anon` before the method sends no token, and a word after the path is the preference. */
+async function send(request: string, body?: object) {
+  const [, anon, method, path, prefer = ""] = /^(anon )?([A-Z]+) (\S+)(?: (\S+))?$/.exec(request)!;
+  const token = anon ? {} : { authorization: `Bearer ${service.token("ada")}` };
+  const headers = { "content-type": "application/json", prefer, ...token };
+  const sent = { method: method!, headers, ...(body && { body: JSON.stringify(body) }) };
+  const response = await fetch(`${service.url}/rest/v1/${path}`, sent);
   return { status: response.status, ...((await response.json().catch(() => ({}))) as any) };
 }
 const lines = (level: number) => logged.filter((line) => line.level === level).map(({ msg }) => msg);
 
-test.each([
+const SEE = 'no grant allows it; docs/dba-guide.md, "What the log says about your SQL"';
+const CLOSED = "the columns (digest, totp) of public.profiles";
+const OTHERS = "write the other columns in place of *, or grant select on those that authenticated needs";
+const HOLDS = "its with check, or its using, must hold for the row";
+test.each<[request: string, body: object | undefined, line: string]>([
+  ["GET orders?select=id,secret", undefined, `select (secret) on public.orders: ${SEE}`],
+  ["GET orders?select=id&owner=eq.1", undefined, `select (owner) on public.orders: ${SEE}`],
+  ["PATCH orders?id=eq.1", { total: 1, secret: "x" }, `update (secret) on public.orders: ${SEE}`],
+  ["POST orders", { id: 1, owner: 2 }, `insert (owner) on public.orders: ${SEE}`],
+  ["DELETE orders?id=eq.1", undefined, `delete on public.orders: ${SEE}`],
+  ["POST mergers resolution=merge-duplicates", { id: 1, total: 2 }, `update (id) on public.mergers: ${SEE}`],
+  ["POST mergers return=representation", { id: 1 }, `select (secret) on public.mergers: ${SEE}`],
+  ["anon GET orders?select=id", undefined, `select (id) on public.orders: ${SEE}`],
+  ["GET wishes", undefined, `select on public.wishes: ${SEE}`],
+  ["POST rpc/private_function", undefined, `execute public.private_function(): ${SEE}`],
+  ["GET regions", undefined, `execute internal.my_region(integer, text): ${SEE}`],
   [
-    "a column that may not be read",
-    "orders?select=id,secret",
-    {},
-    "authenticated may not select (secret) on public.orders",
+    "POST rpc/total_of",
+    { order_id: 1 },
+    `select (owner) on public.orders, as the function public.total_of(integer) does: ${SEE}`,
   ],
-  ["a column in a filter", "orders?select=id&owner=eq.1", {}, "authenticated may not select (owner) on public.orders"],
-  [
-    "a column that may not be changed",
-    "orders?id=eq.1",
-    { method: "PATCH", body: { total: 1, secret: "x" } },
-    "authenticated may not update (secret) on public.orders",
-  ],
-  [
-    "a column that may not be set",
-    "orders",
-    { method: "POST", body: { id: 1, owner: 2 } },
-    "authenticated may not insert (owner) on public.orders",
-  ],
-  [
-    "rows that may not be deleted",
-    "orders?id=eq.1",
-    { method: "DELETE" },
-    "authenticated may not delete on public.orders",
-  ],
-  [
-    "a column that may not be changed, of rows that exist already",
-    "mergers",
-    { method: "POST", body: { id: 1, total: 2 }, prefer: "resolution=merge-duplicates" },
-    "authenticated may not update (id) on public.mergers",
-  ],
-  [
-    "a column that may not be read, of new rows",
-    "mergers",
-    { method: "POST", body: { id: 1 }, prefer: "return=representation" },
-    "authenticated may not select (secret) on public.mergers",
-  ],
-  [
-    "a table that anonymous callers may not read",
-    "orders?select=id",
-    { anonymous: true },
-    "anon may not select (id) on public.orders",
-  ],
-  ["a table of which nothing may be read", "wishes", {}, "authenticated may not select on public.wishes"],
-  ["a function", "rpc/private_function", { method: "POST" }, "authenticated may not execute public.private_function()"],
-  [
-    "a function of another schema, in a policy",
-    "regions",
-    {},
-    "authenticated may not execute internal.my_region(integer, text)",
-  ],
-  [
-    "a column that a function reads",
-    "rpc/total_of",
-    { method: "POST", body: { order_id: 1 } },
-    "authenticated may not select (owner) on public.orders",
-  ],
-])("the log names the missing right, without a statement that grants it: %s", async (_what, path, options, refusal) => {
-  expect((await rest(path, options)).code).toBe("42501");
-  const line = await vi.waitUntil(() => lines(30).find((each) => each.startsWith(refusal)), POLL);
-  expect(line.slice(refusal.length)).toMatch(
-    /^(, as the function .* does)?: no grant allows it; docs\/dba-guide\.md, "What the log says about your SQL"$/,
-  );
+  ["POST rpc/first_profile", undefined, `select ${CLOSED}, as the function first_profile does: ${OTHERS}`],
+  ["POST rpc/my_profile", undefined, `select ${CLOSED}, as the function public.my_profile() does: ${OTHERS}`],
+  ["POST kept", { id: 7 }, `write a row of kept: no policy of kept for authenticated allows the new row; ${HOLDS}`],
+  ["POST small", { id: 7 }, `write a row of small: the policy "not big" of small refuses the new row; ${HOLDS}`],
+])("the log names the missing right, without a statement that grants it: %s %j", async (request, body, line) => {
+  const role = request.startsWith("anon ") ? "anon" : "authenticated";
+  expect(await send(request, body)).toMatchObject({ status: role === "anon" ? 401 : 403, code: "42501" });
+  await expect.poll(() => lines(30), POLL).toContain(`${role} may not ${line}`);
 });
 
 test.each([
-  ["first_profile", "first_profile"],
-  ["my_profile", "public.my_profile()"],
-])("the log names the function %s, which reads all columns, and advises no grant on the table", async (name, named) => {
-  expect((await rest(`rpc/${name}`, { method: "POST" })).code).toBe("42501");
-  await expect
-    .poll(() => lines(30))
-    .toContainEqual(
-      `authenticated may not select the columns (digest, totp) of public.profiles, as the function ${named} does: write the other columns in place of *, or grant select on those that authenticated needs`,
-    );
-});
-
-test("the log names the missing grant of a GraphQL mutation of a SQL function", async () => {
-  const { errors } = await service.gql("mutation { publishArticle(id: 1) { id } }");
-  expect(errors).toMatchObject([{ extensions: { code: "AUTH_REQUIRED" } }]);
-  await expect
-    .poll(() => lines(30))
-    .toContainEqual(
-      'anon may not update (status) on public.articles, as the function public.publish_article(bigint) does: no grant allows it; docs/dba-guide.md, "What the log says about your SQL"',
-    );
-});
-
-test.each([
-  ['createMerger(input: { id: "1", secret: "x" }) { id }', "insert (secret)"],
-  ['createMerger(input: { id: "1" }) { secret }', "select (secret)"],
-  ['upsertMerger(input: { id: "1", secret: "x" }) { count }', "insert (secret), update (secret), select (secret)"],
-  ['updateMerger(id: "1", input: { secret: "x" }) { id }', "update (secret)"],
-  ['deleteMergers(filter: { id: { equalTo: "1" } }, limit: 1) { count }', "delete, select (secret)"],
+  ['createMerger(input: { id: "1", secret: "x" }) { id }', "insert (secret) on public.mergers"],
+  ['createMerger(input: { id: "1" }) { secret }', "select (secret) on public.mergers"],
+  [
+    'upsertMerger(input: { id: "1", secret: "x" }) { count }',
+    "insert (secret), update (secret), select (secret) on public.mergers",
+  ],
+  ['updateMerger(id: "1", input: { secret: "x" }) { id }', "update (secret) on public.mergers"],
+  ['deleteMergers(filter: { id: { equalTo: "1" } }, limit: 1) { count }', "delete, select (secret) on public.mergers"],
+  [
+    "publishArticle(id: 1) { id }",
+    "update (status) on public.articles, as the function public.publish_article(bigint) does",
+  ],
 ])("the log names the missing grant of the GraphQL mutation %s", async (mutation, privileges) => {
-  const { errors } = await service.gql(`mutation { ${mutation} }`, { as: "ada" });
-  expect(errors).toMatchObject([{ extensions: { code: "PERMISSION_DENIED" } }]);
-  await expect
-    .poll(() => lines(30))
-    .toContainEqual(expect.stringContaining(`authenticated may not ${privileges} on public.mergers: `));
-});
-
-test.each([
-  [
-    "no policy",
-    "kept",
-    "authenticated may not write a row of kept: no policy of kept for authenticated allows the new row",
-  ],
-  [
-    "a restrictive policy",
-    "small",
-    'authenticated may not write a row of small: the policy "not big" of small refuses the new row',
-  ],
-])("the log says why a new row is refused: %s", async (_what, table, line) => {
-  expect(await rest(table, { method: "POST", body: { id: 7 } })).toMatchObject({ status: 403, code: "42501" });
-  await expect.poll(() => lines(30)).toContainEqual(expect.stringContaining(line));
+  const isAnonymous = mutation.startsWith("publish");
+  const { errors } = await service.gql(`mutation { ${mutation} }`, isAnonymous ? {} : { as: "ada" });
+  expect(errors).toMatchObject([{ extensions: { code: isAnonymous ? "AUTH_REQUIRED" : "PERMISSION_DENIED" } }]);
+  const role = isAnonymous ? "anon" : "authenticated";
+  await expect.poll(() => lines(30), POLL).toContain(`${role} may not ${privileges}: ${SEE}`);
 });
 
 test("the same line is logged once", async () => {
   const count = () => lines(30).filter((line) => line.includes("delete on public.orders")).length;
-  await rest("orders?id=eq.2", { method: "DELETE" });
-  await rest("orders?id=eq.3", { method: "DELETE" });
+  for (const id of [2, 3]) await send(`DELETE orders?id=eq.${id}`);
   expect(count()).toBe(1);
 });
 
-test("a policy that recurses is named with its table on every interface, and the log names the policy", async () => {
-  const message = 'infinite recursion detected in policy for relation "members"';
-  expect(await rest("members")).toMatchObject({ status: 500, code: "42P17", message });
-  const { errors } = await service.gql("{ members { totalCount } }", { as: "ada" });
-  expect(errors).toMatchObject([{ message, extensions: { code: "INTERNAL_ERROR" } }]);
-  await expect
-    .poll(() => lines(50))
-    .toContainEqual(
-      expect.stringMatching(
-        /^policy "members see their team" on public\.members: it reads public\.members, whose policies apply it again/,
-      ),
-    );
-  expect(lines(50)).toContain(`a mistake in the database: ${message} (42P17)`);
+test.each([
+  {
+    what: "a policy that recurses",
+    request: "GET members",
+    query: "{ members { totalCount } }",
+    message: 'infinite recursion detected in policy for relation "members"',
+    answer: { status: 500, code: "42P17" },
+    code: "INTERNAL_ERROR",
+    line: /^policy "members see their team" on public\.members: it reads public\.members, whose policies apply it again/,
+  },
+  {
+    what: "a function that uses a missing column",
+    request: "POST rpc/note_of",
+    query: "{ noteOf(renamedId: 1) }",
+    message: "column r.note does not exist",
+    answer: { status: 400, code: "42703" },
+    code: "RESOURCE_NOT_FOUND",
+    line: /^the function public\.note_of\(integer\) is broken at line 3: column r\.note does not exist$/,
+  },
+])("$what is named on every interface, and the log says where it is", async (mistake) => {
+  const { request, query, message, answer, code, line } = mistake;
+  const body = request.startsWith("POST") ? { renamed_id: 1 } : undefined;
+  expect(await send(request, body)).toMatchObject({ ...answer, message });
+  expect((await service.gql(query, { as: "ada" })).errors).toMatchObject([{ message, extensions: { code } }]);
+  await expect.poll(() => lines(50), POLL).toContainEqual(expect.stringMatching(line));
+  if (code === "INTERNAL_ERROR") expect(lines(50)).toContain(`a mistake in the database: ${message} (42P17)`);
   expect(lines(50)).not.toContain("unhandled error");
-});
-
-test("a function that uses a missing column says so on every interface, and the log names function, line and column", async () => {
-  const message = "column r.note does not exist";
-  expect(await rest("rpc/note_of", { method: "POST", body: { renamed_id: 1 } })).toMatchObject({
-    status: 400,
-    code: "42703",
-    message,
-  });
-  const { errors } = await service.gql("{ noteOf(renamedId: 1) }", { as: "ada" });
-  expect(errors).toMatchObject([{ message, extensions: { code: "RESOURCE_NOT_FOUND" } }]);
-  expect(lines(50)).toContain(`the function public.note_of(integer) is broken at line 3: ${message}`);
 });
