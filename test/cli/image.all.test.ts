@@ -3,8 +3,6 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { outcomeOf } from "../../cli/command.ts";
-import { image } from "../../cli/image.ts";
 import { writeImageFiles } from "../../cli/image-files.ts";
 
 let folder: string;
@@ -72,14 +70,4 @@ test("packages that are missing, or elsewhere, are named", () => {
   expect(() => writeImageFiles(folder, built)).toThrow(
     `the package b is a link to ${tmpdir()}: install it in the folder of the application`,
   );
-});
-
-test.each([
-  [[], "expected one directory; see npx content-service image --help"],
-  [["a", "b"], "expected one directory; see npx content-service image --help"],
-  [["--tag", "a"], expect.stringMatching(/^Unknown option '--tag'/)],
-  [["a"], "there is no application with a package.json here: run the command in its folder"],
-])("the arguments %j are refused", async (args, message) => {
-  expect(await outcomeOf(image(args))).toEqual({ exitCode: 2, stdout: "", stderr: expect.anything() });
-  expect((await outcomeOf(image(args))).stderr.trimEnd()).toEqual(message);
 });

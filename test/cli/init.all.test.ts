@@ -146,16 +146,6 @@ test("a package.json of another type of modules is refused, and nothing is writt
   expect(await readdir(target)).toEqual(["package.json"]);
 });
 
-test.each([
-  [[], 2, /^expected one folder; see npx content-service init --help\n$/],
-  [["a", "b"], 2, /^expected one folder; /],
-  [["--bear", "a"], 2, /^Unknown option '--bear'/],
-  [[import.meta.filename], 1, /init\.test\.ts is a file: name a folder, which may be new\n$/],
-  [["/dev/null/a"], 1, /^cannot write \/dev\/null\/a\/.*: ENOTDIR/],
-])("%j ends with exit code %i and the reason", async (args, exitCode, reason) => {
-  expect(await run(...args)).toEqual({ exitCode, stdout: "", stderr: expect.stringMatching(reason) });
-});
-
 test("each file of TypeScript and SQL of the template has at most 25 lines, and its configuration loads", async () => {
   const files = (await readdir(join(PROJECT, "template"), { recursive: true })).filter((file) =>
     /^(?!db\/migrations\/).*\.(ts|sql)$/.test(file),

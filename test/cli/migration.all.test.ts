@@ -558,11 +558,6 @@ describe("reset", () => {
     expect(await readdir(dataDir)).toEqual([]);
     await rm(dataDir, { recursive: true });
   });
-
-  test("is refused with DATABASE_URL", async () => {
-    const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET, AUTH_USER_ID: "bigint" };
-    expect((await reset(environment, "--yes")).stderr).toMatch(/deletes only the embedded database/);
-  });
 });
 
 test.each([
