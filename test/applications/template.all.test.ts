@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
@@ -55,16 +55,6 @@ test("the route, the plugin and the task do what they say", async () => {
   expect(edges).toContainEqual({ node: { text: "Buy punched cards", wordCount: 3 } });
   await service.dba("select tasks.run('digest', '{}')");
   await expect.poll(() => service.stdout, POLL).toMatch(/"notes":\d,"msg":"notes of the last day"/);
-});
-
-test("plain statements in current.sql run as they are added", async () => {
-  const table =
-    "create table public.tags (id integer primary key);\nalter table public.tags enable row level security;\n";
-  const types = () => read("database.types.ts");
-  await writeFile(join(app, "db/migrations/current.sql"), table);
-  await expect.poll(types, POLL).toMatch(/tags: /);
-  await writeFile(join(app, "db/migrations/current.sql"), `${table}alter table public.tags add column name text;\n`);
-  await expect.poll(types, POLL).toMatch(/tags: {\s+Row: {\s+id: number;?\s+name: string/);
 });
 
 test("the advisor finds nothing in its tables, and the workflow runs its scripts", async () => {
