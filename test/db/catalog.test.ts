@@ -18,9 +18,9 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
   [
     "every table has row-level security",
     `select c.oid::regclass as name from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
-     where n.nspname in ${OURS} and c.relkind in ('r', 'p') and not c.relrowsecurity`,
-    "create table public.open (id int)",
-    ["open"],
+     where (n.nspname in ${OURS} or n.nspname = 'tasks') and c.relkind in ('r', 'p') and not c.relrowsecurity`,
+    "create table public.open (id int); create table tasks.open (id int)",
+    ["open", "tasks.open"],
   ],
   [
     "every view reads with the privileges of the caller, except that of security events, which only the service may read",
@@ -45,12 +45,12 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["auth_api.one()", "auth_api.two()"],
   ],
   [
-    "auth_owner has no special privileges",
-    `select rolname as name from pg_roles where rolname = 'auth_owner'
+    "auth_owner and tasks_owner have no special privileges",
+    `select rolname as name from pg_roles where rolname in ('auth_owner', 'tasks_owner')
      and (rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication or rolcanlogin
        or exists (select from pg_auth_members where member = pg_roles.oid))`,
-    "grant service_role to auth_owner",
-    ["auth_owner"],
+    "grant service_role to auth_owner, tasks_owner",
+    ["auth_owner", "tasks_owner"],
   ],
   [
     "no role of the API is a superuser, may log in or create roles or databases; only the service bypasses policies",
@@ -70,7 +70,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
   [
     "no function is executable by PUBLIC",
     `select p.oid::regprocedure as name from pg_proc as p join pg_namespace as n on n.oid = p.pronamespace
-     where n.nspname in ${OURS} and exists (
+     where (n.nspname in ${OURS} or n.nspname = 'tasks') and exists (
        select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee = 0)`,
     `grant execute on function auth.uid() to public; create function public.more() returns int return 1`,
     ["auth.uid()"],
@@ -87,13 +87,49 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["internal", "users"],
   ],
   [
-    "no role of the API may use auth_private or auth_api",
+    "no role of the API may use auth_private, auth_api or the queue of tasks",
     `select role || ' in ' || schema as name
      from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role']) as role,
-       unnest(array['auth_private', 'auth_api']) as schema
+       unnest(array['auth_private', 'auth_api', 'graphile_worker']) as schema
      where has_schema_privilege(role, schema, 'usage') or has_schema_privilege(role, schema, 'create')`,
     "grant usage on schema auth_api to authenticated",
     ["admin in auth_api", "authenticated in auth_api"],
+  ],
+  [
+    "callers may execute only functions of auth that are for them",
+    `select role || ' ' || p.oid::regprocedure as name
+     from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role']) as role, pg_proc as p
+     where p.pronamespace = 'auth'::regnamespace and has_function_privilege(role, p.oid, 'execute')
+       and p.proname not in ('claims', 'uid', 'is_admin', 'is_email', 'has_recent_sign_in', 'require_recent_sign_in')
+       and not (role = 'service_role' and p.proname = 'remove_user')`,
+    "grant execute on function auth.use_hook(text, regprocedure) to authenticated",
+    ["admin auth.use_hook(text,regprocedure)", "authenticated auth.use_hook(text,regprocedure)"],
+  ],
+  [
+    "every object of tasks belongs to tasks_owner, its functions have their search_path pinned, and callers may execute only those for callers",
+    `select oid::regprocedure::text as name from pg_proc
+     where pronamespace = 'tasks'::regnamespace and (
+       proowner <> 'tasks_owner'::regrole
+       or coalesce(array_to_string(proconfig, ','), '') !~ '^search_path=""$'
+       or has_function_privilege('authenticated', oid, 'execute')
+         and (not prosecdef or proname not in ('accept', 'find', 'list', 'cancel', 'keep_result', 'finish')))
+     union all
+     select oid::regclass::text from pg_class
+     where relnamespace = 'tasks'::regnamespace and relowner <> 'tasks_owner'::regrole`,
+    `create function tasks.one() returns int language sql set search_path = '' return 1;
+     create function tasks.two() returns int language sql return 2; alter function tasks.two() owner to tasks_owner;
+     create table tasks.other (id int); grant execute on function tasks.settle(uuid, integer) to authenticated;
+     revoke all on function tasks.one(), tasks.two() from public`,
+    ["tasks.one()", "tasks.other", "tasks.settle(uuid,integer)", "tasks.two()"],
+  ],
+  [
+    "what belongs to an account is deleted with it, and an account with its user",
+    `select conname as name from pg_constraint
+     where contype = 'f' and confdeltype <> 'c' and (
+       confrelid in ('auth_private.accounts'::regclass, 'auth_private.sessions'::regclass)
+       or conrelid = 'auth_private.accounts'::regclass)`,
+    "alter table auth_private.factors add column by auth.user_id references auth_private.accounts on delete set null",
+    ["factors_by_fkey"],
   ],
   [
     "an editor of users has privileges only on users, and no other role may become one",
@@ -110,12 +146,12 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["anon", "articles", "auth.uid()"],
   ],
   [
-    "no role of the API has privileges in auth_private or on seeds",
+    "no role of the API has privileges in auth_private, on seeds or on tasks",
     `select c.oid::regclass as name from pg_class as c, aclexplode(c.relacl) as granted
-     where c.relnamespace in ('auth_private'::regnamespace, 'internal'::regnamespace)
-       and granted.grantee::regrole::text not in ('auth_owner', 'postgres')`,
-    "grant select on auth_private.accounts to service_role",
-    ["auth_private.accounts"],
+     where c.relnamespace in ('auth_private'::regnamespace, 'internal'::regnamespace, 'tasks'::regnamespace)
+       and granted.grantee::regrole::text not in ('auth_owner', 'tasks_owner', 'postgres')`,
+    "grant select on auth_private.accounts, tasks.tasks to service_role",
+    ["auth_private.accounts", "tasks.tasks"],
   ],
   [
     "no role of the API may create objects in a schema",
