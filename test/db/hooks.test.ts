@@ -6,8 +6,8 @@ const inTransaction = useTransactions();
 const HASH = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
 
 /** A new account, as sign-up creates it; its id. */
-const register = (db: TestTransaction, fields: object = {}): Promise<string> =>
-  db.owner.call("auth_api.register", { name: "Dora", email: "dora@test.example", ...fields }, null, null, null, HASH);
+const register = (db: TestTransaction): Promise<string> =>
+  db.owner.call("auth_api.register", { name: "Dora", email: "dora@test.example" }, null, null, null, HASH);
 
 /** Defines a function of the application, and sets it as the hook. */
 async function useHook(db: TestTransaction, point: string, signature: string, body: string): Promise<void> {
@@ -18,70 +18,12 @@ async function useHook(db: TestTransaction, point: string, signature: string, bo
   await db.owner.rows(`select auth.use_hook('${point}', 'internal.${types}')`);
 }
 
-test("before_sign_up changes the fields of a new user", () =>
-  inTransaction(async (db) => {
-    const body = `return fields || '{"name": "Dora the Second", "age": 30}';`;
-    await useHook(db, "before_sign_up", "check_user(fields jsonb) returns jsonb", body);
-    const id = await register(db);
-    expect(await db.owner.row("select name, age from users where id = $1", id)).toEqual({
-      name: "Dora the Second",
-      age: 30,
-    });
-    expect(await db.owner.call("auth_api.account_of", id)).toMatchObject({ name: "Dora the Second" });
-  }));
-
-test("an error of before_sign_up refuses the user", () =>
-  inTransaction(async (db) => {
-    const body = "raise insufficient_privilege using message = 'only employees may sign up';";
-    await useHook(db, "before_sign_up", "check_user(fields jsonb) returns jsonb", body);
-    await expect(register(db)).rejects.toMatchObject({ code: "42501", message: "only employees may sign up" });
-  }));
-
 test("before_sign_up must not change the e-mail, whose look was computed", () =>
   inTransaction(async (db) => {
     const body = `return fields || '{"email": "other@test.example"}';`;
     await useHook(db, "before_sign_up", "check_user(fields jsonb) returns jsonb", body);
     await expect(register(db)).rejects.toMatchObject({ code: "22023" });
   }));
-
-test("after_sign_up runs in the transaction of the sign-up, with the id and the fields", () =>
-  inTransaction(async (db) => {
-    await db.owner.rows(
-      "create table internal.welcomes (id bigint, email text); grant insert on internal.welcomes to auth_owner",
-    );
-    const body = "insert into internal.welcomes values (id, fields ->> 'email');";
-    await useHook(db, "after_sign_up", "welcome(id bigint, fields jsonb) returns void", body);
-    const id = await register(db);
-    expect(await db.owner.rows("select id::text, email from internal.welcomes")).toEqual([
-      { id: String(id), email: "dora@test.example" },
-    ]);
-  }));
-
-test("the claims of an account are those of the hook, without those that the service sets", () =>
-  inTransaction(async (db) => {
-    const body = `return jsonb_build_object('team', 'blue', 'was', claims ->> 'role', 'role', 'admin', 'sub', '3', 'auth_time', 1);`;
-    await useHook(db, "claims", "claims(id bigint, claims jsonb) returns jsonb", body);
-    const account = await db.owner.call("auth_api.account_of", 1);
-    expect(account).toMatchObject({ role: "authenticated", claims: { team: "blue", was: "authenticated" } });
-    expect(Object.keys(account.claims).sort()).toEqual(["team", "was"]);
-  }));
-
-test("the hook claims gets what the service knows about the account: with an e-mail, this and whether it is confirmed", () =>
-  inTransaction(async (db) => {
-    const body = "return jsonb_build_object('given', claims);";
-    await useHook(db, "claims", "claims(id bigint, claims jsonb) returns jsonb", body);
-    const given = async () => (await db.owner.call("auth_api.account_of", 1)).claims.given;
-    const known = { name: "Ada Lovelace", role: "authenticated", permissions: [] };
-    await db.owner.rows("update auth_private.accounts set email_confirmed_at = null where user_id = 1");
-    expect(await given()).toEqual({ ...known, email: "ada@example.com", email_confirmed: false });
-    await db.owner.rows("update auth_private.accounts set email_confirmed_at = now() where user_id = 1");
-    expect(await given()).toMatchObject({ email_confirmed: true });
-    await db.owner.rows("delete from auth_private.login_emails where user_id = 1");
-    expect(await given()).toEqual(known);
-  }));
-
-test("without a hook there are no further claims", () =>
-  inTransaction(async (db) => expect((await db.owner.call("auth_api.account_of", 1)).claims).toBeNull()));
 
 test("a hook is removed by null", () =>
   inTransaction(async (db) => {
@@ -134,20 +76,3 @@ test.each([
     expect(error.message).toContain(message);
   }),
 );
-
-test.each([
-  "select auth.use_hook('claims', null)",
-  "select auth.use_users(null)",
-  "select auth.add_account(1, 'x', 'x@y.zz')",
-])("no caller may execute %s", (text) =>
-  inTransaction(async (db) => {
-    const [ada] = await db.users("Ada");
-    for (const caller of Object.values(await db.everyone(ada!))) expect(await caller.outcome(text)).toBe("42501");
-  }),
-);
-
-test("an account follows the name of its user", () =>
-  inTransaction(async (db) => {
-    await db.as({ id: 1 }).rows("update users set name = 'Ada King' where id = 1");
-    expect(await db.owner.call("auth_api.account_of", 1)).toMatchObject({ name: "Ada King" });
-  }));

@@ -36,6 +36,27 @@ test("before_sign_up of docs/hooks.md refuses a user with its message", async ()
   expect((await user("dora@example.com")).status).toBe(201);
 });
 
+test("before_sign_up changes the fields of a new user, and after_sign_up gets them with the id, in the same transaction", async () => {
+  await client.sql(`
+    create table internal.welcomes (id bigint, fields jsonb); grant insert on internal.welcomes to auth_owner;
+    create function internal.rename(fields jsonb) returns jsonb language sql return fields || '{"name": "Vera", "age": 30}';
+    create function internal.welcome(id bigint, fields jsonb) returns void language plpgsql as $$ begin
+      insert into internal.welcomes values (id, fields);
+      if fields ->> 'email' ~ 'undone' then raise insufficient_privilege using message = 'not today'; end if;
+    end $$;
+    grant execute on function internal.rename(jsonb), internal.welcome(bigint, jsonb) to auth_owner;
+    select auth.use_hook('before_sign_up', 'internal.rename(jsonb)');
+    select auth.use_hook('after_sign_up', 'internal.welcome(bigint, jsonb)')`);
+  const register = (email: string) => post("/auth/register", { name: "Eve", email, password: PASSWORD });
+  const refused = await register("undone@example.com");
+  expect([refused.status, refused.json.error.message]).toEqual([403, "not today"]);
+  const { user } = (await register("vera@example.com")).json;
+  expect(user).toMatchObject({ name: "Vera", age: 30 });
+  const fields = { name: "Vera", email: "vera@example.com", age: 30 };
+  expect(await client.sql("select * from internal.welcomes")).toEqual([{ id: String(user.id), fields }]);
+  for (const point of ["before_sign_up", "after_sign_up"]) await client.sql(`select auth.use_hook('${point}', null)`);
+});
+
 test("new_email of docs/hooks.md refuses another e-mail with its message", async () => {
   const [example] = /create function internal\.check_new_email[^`]*/.exec(GUIDE)!;
   await client.sql(example);
