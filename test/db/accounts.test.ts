@@ -1,53 +1,77 @@
-import { expect, test } from "vitest";
-import { TestCaller, useTransactions } from "../support/roles.ts";
+import { describe, expect, test } from "vitest";
+import { TestCaller, type TestTransaction, useTransactions } from "../support/roles.ts";
+
+// What no request shows: races, plans, constraints and rights. The schema auth_api belongs to the service alone.
 
 const inTransaction = useTransactions();
 
 const HASH = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
+const NOW = "2030-01-01T00:00:00Z";
+const LATER = "2030-01-08T00:00:00Z";
+const hash = (byte: number) => Buffer.alloc(32, byte);
+const signIn = (db: TestTransaction, user: number, epoch: number, cookie: Buffer | null, token: Buffer | null) =>
+  db.owner.call("auth_api.start_session", user, epoch, cookie, token, "curl", null, NOW, LATER, 100);
 
 test.each([
-  [
-    "ada",
-    { id: "1", username: "ada", name: "Ada Lovelace", role: "authenticated", permissions: [], isDisabled: false },
-  ],
-  ["ADA", { id: "1" }],
-  ["ada@example.com", { id: "1", username: "ada" }],
-  ["Ada@Example.COM", { id: "1" }],
-  ["admin", { id: "3", role: "admin", isDisabled: false, epoch: 0, hasFactor: false }],
-  ["carol", { id: "4", role: "authenticated", isDisabled: true }],
-])("find_account(%j) returns %j", (login, account) =>
+  ["has changed since the password was verified", 1, 7],
+  ["is disabled", 4, 0],
+  ["does not exist", 7000, 0],
+])("an account that %s does not sign in", (_what, user, epoch) =>
   inTransaction(async (db) => {
-    const found = await db.owner.call("auth_api.find_account", login);
-    expect(found).toMatchObject(account);
-    expect(found.passwordHash).toMatch(/^\$argon2id\$/);
+    expect(await signIn(db, user, epoch, hash(1), null)).toBeNull();
+    expect(await signIn(db, user, epoch, null, hash(1))).toBeNull();
+    expect(await db.owner.rows("select from auth_private.sessions")).toEqual([]);
   }),
 );
 
-test.each(["unknown", "", null, "ada%", " ada", "Ada Lovelace"])("find_account(%j) returns null", (login) =>
-  inTransaction(async (db) => expect(await db.owner.call("auth_api.find_account", login)).toBeNull()),
-);
-
-test("find_account returns null for a user without an account", () =>
+test("a sign-in that has ended while a request was on its way ends no other one and enables no factor", () =>
   inTransaction(async (db) => {
-    await db.users("Dora");
-    expect(await db.owner.call("auth_api.find_account", "dora@test.example")).toBeNull();
+    const sealed = Buffer.from("sealed");
+    for (const [cookie, token] of [
+      [hash(1), null],
+      [null, hash(2)],
+    ] as const) {
+      const epoch = (await db.owner.call("auth_api.find_account", "ada")).epoch;
+      const session = await signIn(db, 1, epoch, cookie, token);
+      await db.owner.call("auth_api.begin_factor", 1, sealed, LATER, NOW);
+      await db.owner.call("auth_api.end_epoch", 1);
+      expect(await db.owner.call("auth_api.end_other_sessions", 1, session, NOW)).toBe(false);
+      const enabled = await db.owner.call("auth_api.enable_factor", 1, session, sealed, sealed, 1, [], null, NOW);
+      expect(enabled).toBe(false);
+    }
+    expect(await db.owner.call("auth_api.find_account", "ada")).toMatchObject({ hasFactor: false, epoch: 2 });
   }));
 
-test("find_account finds an account without a username by the e-mail that the user had when it was created", () =>
+test("what an access token must match names only the revoked sessions whose tokens may still be valid", () =>
+  inTransaction(async (db) => {
+    const [own] = [await signIn(db, 1, 0, null, hash(1)), await signIn(db, 1, 0, null, hash(2))];
+    const other = await signIn(db, 2, 0, null, hash(3));
+    const state = (user: number, since: string) => db.owner.call("auth_api.account_state", user, since);
+    for (const [user, session] of [
+      [1, own],
+      [2, other],
+    ])
+      expect(await db.owner.call("auth_api.end_session", user, session, NOW)).toBe(true);
+    expect(await state(1, "2029-12-31T23:59:59Z")).toEqual({
+      ...{ epoch: 0, role: "authenticated", revoked: [own], kept: [] },
+    });
+    expect(await state(1, NOW)).toMatchObject({ revoked: [] });
+  }));
+
+test("an account whose username is its e-mail in any case has none, so that the current e-mail is the login", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    await db.addAccount(dora!);
-    const find = (login: string) => db.owner.call("auth_api.find_account", login);
-    const account = { id: String(dora!.id), username: "dora@test.example" };
-    expect(await find("Dora@test.example")).toMatchObject(account);
-    // With an old sign-in: a recent one would change both e-mails.
-    const old = db.as(dora!, "authenticated", Date.now() - 660_000);
-    await old.rows("update users set email = 'other@test.example' where id = $1", dora!.id);
-    expect(await find("other@test.example")).toBeNull();
-    expect(await find("dora@test.example")).toMatchObject(account);
+    await db.owner.rows(
+      "select auth.add_account($1, 'Dora', $2, 'DORA@test.example', $3)",
+      dora!.id,
+      dora!.email,
+      HASH,
+    );
+    const account = await db.owner.row("select username from auth_private.accounts where user_id = $1", dora!.id);
+    expect(account).toEqual({ username: null });
   }));
 
-test("find_account uses the indexes", () =>
+test("an account is found by its indexes", () =>
   inTransaction(async (db) => {
     await db.owner.rows(
       `with made as (insert into users (name, email) select 'U', 'u' || i || '@test.example' from generate_series(1, 5000) as i
@@ -67,175 +91,35 @@ test("find_account uses the indexes", () =>
     expect(plan).not.toContain("Seq Scan");
   }));
 
-const register = (caller: TestCaller, given: object = {}) => {
-  const user = { name: "Dora", email: "Dora@test.example", age: 20, username: "dora", hash: HASH, ...given };
-  const { username, hash, ...fields } = user;
-  return caller.call("auth_api.register", fields, null, username, username, hash);
-};
-
-test("register creates a user with an account and returns the id", () =>
-  inTransaction(async (db) => {
-    const id = await register(db.owner);
-    const user = await db.owner.row("select name, email, age from users where id = $1", id);
-    expect(user).toEqual({ name: "Dora", email: "Dora@test.example", age: 20 });
-    const account = await db.owner.row("select * from auth_private.accounts where user_id = $1", id);
-    expect(account).toMatchObject({ username: "dora", password_hash: HASH, role: "authenticated", permissions: [] });
-    for (const login of ["dora", "DORA", "dora@test.example"])
-      expect(await db.owner.call("auth_api.find_account", login)).toMatchObject({ id: String(id), isDisabled: false });
-  }));
-
-test.each([null, "Dora@test.example", "dora@TEST.example"])(
-  "register with the username %j stores no username, so that the current e-mail is the login",
-  (username) =>
-    inTransaction(async (db) => {
-      const id = await register(db.owner, { username });
-      const account = await db.owner.row("select username from auth_private.accounts where user_id = $1", id);
-      expect(account).toEqual({ username: null });
-    }),
-);
-
-const taken = { code: "23505", schema: "auth_private", table: "accounts", constraint: "accounts_username_key" };
-const malformed = { code: "23514", constraint: "accounts_username_format" };
-
 test.each([
-  ["an e-mail that is registered", { email: "ADA@example.com" }, { code: "23505", constraint: "users_email_key" }],
-  ["the username of another user", { username: "ADA" }, taken],
-  ["the e-mail of another user as username", { username: "Ada@example.com" }, malformed],
-  ["a username that could become the e-mail of another user", { username: "x@test.example" }, malformed],
-  ["an empty username", { username: "" }, malformed],
-  ["a blank in the username", { username: "do ra" }, malformed],
-  ["a colon in the username, which ends it in Basic credentials", { username: "do:ra" }, malformed],
-  ["a control character in the username", { username: "do\u0007ra" }, malformed],
-  ["a username of more than 100 characters", { username: "x".repeat(101) }, malformed],
-  ["a user who violates a constraint", { age: -1 }, { code: "23514", constraint: "users_age_range" }],
-  ["no name", { name: null }, { code: "23502", table: "users", column: "name" }],
-  ["a password in clear text", { hash: "secret" }, { code: "23514", constraint: "accounts_password_hash_format" }],
-  ["no password", { hash: null }, { code: "23502", table: "accounts", column: "password_hash" }],
-])("register rejects %s and creates no user", (_what, given, error) =>
-  inTransaction(async (db) => {
-    const count = () => db.owner.row("select count(*) from users");
-    const before = await count();
-    await expect(register(db.owner, given)).rejects.toMatchObject(error);
-    expect(await count()).toEqual(before);
-  }),
-);
-
-test("a username may have a hundred characters, including non-ASCII letters", () =>
-  inTransaction(async (db) => expect(await register(db.owner, { username: "ü".repeat(100) })).toBeGreaterThan(0)));
-
-test("a username cannot be the e-mail of another user, because only e-mails contain @", () =>
-  inTransaction(async (db) => {
-    const [dora] = await db.users("Dora");
-    await register(db.owner, { email: "eve@test.example", username: "eve" });
-    expect(await db.as(dora!).outcome("update users set email = 'eve' where id = $1", dora!.id)).toBe("23514");
-    const text = "update auth_private.accounts set username = 'dora@test.example' where username = 'eve'";
-    expect(await db.owner.outcome(text)).toBe("23514");
-  }));
-
-test.each([
-  ["role = 'admin'", 1],
-  ["permissions = '{reports}'", 1],
-  ["password_hash = password_hash || 'x'", 1],
-  ["disabled_at = now()", 1],
-  ["username = 'lovelace'", 0],
-  ["role = role, password_hash = password_hash", 0],
-])("an update of an account with %s increases its epoch by %d", (change, by) =>
-  inTransaction(async (db) => {
-    await db.owner.rows(`update auth_private.accounts set ${change} where user_id = 1`);
-    const [account] = await db.owner.rows("select epoch from auth_private.accounts where user_id = 1");
-    expect(account).toEqual({ epoch: by });
-  }),
-);
-
-test("end_epoch increases the epoch, and account_state returns it unless the account is disabled", () =>
-  inTransaction(async (db) => {
-    await db.owner.call("auth_api.end_epoch", 1);
-    const state = (user: number) => db.owner.call("auth_api.account_state", user, "2030-01-01T00:00:00Z");
-    expect(await state(1)).toEqual({ epoch: 1, role: "authenticated", revoked: [], kept: [] });
-    expect(await state(4)).toBeNull();
-    expect(await state(7000)).toBeNull();
-  }));
-
-test("change_password replaces the hash only if the caller knows it, and returns the updated account", () =>
-  inTransaction(async (db) => {
-    const { passwordHash } = await db.owner.call("auth_api.find_account", "ada");
-    const change = (user: number, old: string) =>
-      db.owner.call("auth_api.change_password", user, old, HASH, null, "203.0.113.7");
-    expect(await change(1, HASH)).toEqual({ outcome: "changed" });
-    expect(await change(4, passwordHash)).toEqual({ outcome: "changed" });
-    const account = { id: "1", passwordHash: HASH, epoch: 1 };
-    expect(await change(1, passwordHash)).toMatchObject({ outcome: "accepted", account });
-    expect(await change(1, passwordHash)).toEqual({ outcome: "changed" });
-    const text = "select event, user_id, host(address) as address from security_events";
-    expect(await db.owner.rows(text)).toEqual([{ event: "password_changed", user_id: 1, address: "203.0.113.7" }]);
-  }));
-
-test("deleting a user deletes their account and its tokens", () =>
-  inTransaction(async (db) => {
-    const [dora] = await db.users("Dora");
-    await db.addAccount(dora!);
-    await db.owner.call(
-      "auth_api.start_session",
-      ...[dora!.id, 0, null, Buffer.alloc(32), null, null, "2030-01-01T00:00:00Z", "2100-01-01T00:00:00Z", 9],
-    );
-    await db.as(dora!).rows("delete from users where id = $1", dora!.id);
-    expect(await db.owner.rows("select from auth_private.sessions")).toEqual([]);
-    expect(await db.owner.rows("select from auth_private.refresh_tokens")).toEqual([]);
-  }));
-
-test.each([
-  ["a username that is an e-mail", "username", "dora@test.example", malformed],
-  ["a username that differs in case only", "username", "ADA", { code: "23505", constraint: "accounts_username_key" }],
-  ["a role that callers cannot have", "role", "service_role", { code: "23514", constraint: "accounts_role_known" }],
   [
-    "a password in clear text",
-    "password_hash",
-    "secret",
-    { code: "23514", constraint: "accounts_password_hash_format" },
+    "sessions_cookie_hash_length",
+    "sessions (user_id, epoch, cookie_hash, started_at, seen_at, expires_at) values (1, 0, '\\x00', now(), now(), now())",
   ],
-])("an account with %s violates a constraint", (_what, column, value, error) =>
-  inTransaction(async (db) => {
-    const [dora] = await db.users("Dora");
-    const account = {
-      user_id: dora!.id,
-      name: "Dora",
-      username: "dora",
-      password_hash: HASH,
-      role: "authenticated",
-      [column]: value,
-    };
-    const text = `insert into auth_private.accounts (user_id, name, username, password_hash, role)
-      select user_id, name, username, password_hash, role from jsonb_populate_record(null::auth_private.accounts, $1)`;
-    await expect(db.owner.rows(text, account)).rejects.toMatchObject(error);
-  }),
+  [
+    "refresh_tokens_token_hash_length",
+    "refresh_tokens (session_id, token_hash, expires_at) values (gen_random_uuid(), '\\x00', now())",
+  ],
+  ["one_time_values_key_length", "one_time_values values ('code', '\\x00', '{}', now())"],
+  ["factors_secret_known", "factors (user_id, secret) values (1, 'x')"],
+  ["factors_secret_known", "factors (user_id, enabled_at) values (1, now())"],
+  ["factors_pending_known", "factors (user_id, pending) values (1, 'x')"],
+  ["accounts_username_format", "accounts (user_id, name, username) values (9, 'Eve', 'dora@test.example')"],
+  ["accounts_username_key", "accounts (user_id, name, username) values (9, 'Eve', 'ADA')"],
+  ["accounts_role_known", "accounts (user_id, name, role) values (9, 'Eve', 'service_role')"],
+  ["accounts_password_hash_format", "accounts (user_id, name, password_hash) values (9, 'Eve', 'secret')"],
+  ["providers_name_format", "providers values ('Acme', '{}')"],
+  ["providers_definition_object", "providers values ('acme', '[]')"],
+  ["providers_secrets_elsewhere", `providers values ('acme', '{"clientSecret": "x"}')`],
+  [
+    "providers_secrets_elsewhere",
+    `providers values ('acme', '{"keys": [{"privateKey": "-----BEGIN PRIVATE KEY-----"}]}')`,
+  ],
+])("%s refuses %s", (constraint, row) =>
+  inTransaction((db) => expect(db.owner.rows(`insert into auth_private.${row}`)).rejects.toMatchObject({ constraint })),
 );
 
-test.each([
-  "select * from auth_private.accounts",
-  "select * from auth_private.refresh_tokens",
-  "delete from auth_private.accounts",
-  "update auth_private.accounts set role = 'admin'",
-  "truncate auth_private.refresh_tokens",
-  "select auth_api.find_account('ada')",
-  "select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 9)",
-  "select auth_api.change_password(1, 'x', 'y', null, null)",
-  "select auth_api.purge(now(), '0', '0', '0')",
-  "select * from auth_private.login_emails",
-  "update auth_private.login_emails set email = 'eve@test.example'",
-  "select auth_private.set_login_email(1, 'eve@test.example', null, 'owner')",
-  "select * from auth_private.attempts",
-  "insert into security_events (event) values ('login')",
-  `select auth_api.register('{"name": "Dora", "email": "dora@test.example"}', null, null, null, '$argon2id$')`,
-  "select * from internal.seeds",
-  "delete from internal.seeds",
-])("no role of the API may execute %s", (text) =>
-  inTransaction(async (db) => {
-    const [ada] = await db.users("Ada");
-    for (const caller of Object.values(await db.everyone(ada!))) expect(await caller.outcome(text)).toBe("42501");
-  }),
-);
-
-test("the functions may only read and add users, as their owner may", () =>
+test("accounts may only read and add users, as their owner may", () =>
   inTransaction(async (db) => {
     const owner = new TestCaller(db.client, "auth_owner", {});
     expect(await owner.outcome("select from users where id = 1")).toBe(1);
@@ -246,3 +130,29 @@ test("the functions may only read and add users, as their owner may", () =>
     for (const text of ["update users set name = 'x'", "delete from users", "select from articles", "create role x"])
       expect(await owner.outcome(text)).toBe("42501");
   }));
+
+describe("auth.has_recent_sign_in()", () => {
+  const ago = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
+  test.each<[string, unknown, boolean, string?]>([
+    ["a sign-in of a moment ago", { auth_time: ago(0) }, true],
+    ["a sign-in of nine minutes ago", { auth_time: ago(540) }, true],
+    ["a sign-in of eleven minutes ago", { auth_time: ago(660) }, false],
+    ["a longer RECENT_SIGN_IN", { auth_time: ago(660) }, true, "900"],
+    ["RECENT_SIGN_IN=0", { auth_time: ago(0) }, false, "0"],
+    ["a token without auth_time", { sub: "1" }, false],
+    ["an anonymous caller", {}, false],
+    ["auth_time as text", { auth_time: String(ago(0)) }, false],
+    ["auth_time as an array", { auth_time: [ago(0)] }, false],
+    ["a huge number", { auth_time: -1e300 }, false],
+  ])("for %s, by which auth.require_recent_sign_in() raises CS401 or not", (_what, claims, expected, seconds = "600") =>
+    inTransaction(async (db) => {
+      // As the owner, who has no claims.
+      await db.client.query("select set_config('request.jwt.claims', $1, true)", [JSON.stringify(claims)]);
+      await db.client.query("update auth_private.settings set value = $1 where name = 'recent_sign_in'", [seconds]);
+      const { rows } = await db.client.query("select auth.has_recent_sign_in() as recent");
+      expect(rows).toEqual([{ recent: expected }]);
+      const required = db.client.query("select auth.require_recent_sign_in()").catch(({ code }) => code);
+      expect(await required).toEqual(expected ? expect.anything() : "CS401");
+    }),
+  );
+});

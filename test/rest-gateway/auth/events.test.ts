@@ -99,26 +99,34 @@ test("events are kept when their user is deleted", async () => {
   expect(events).toEqual([{ event: "registered" }, { event: "account_deleted" }]);
 });
 
-test("events older than AUDIT_RETENTION are deleted, and so are expired attempts and tokens", async () => {
+test("events older than AUDIT_RETENTION are deleted, and so are expired attempts, sessions, keys and values that may be used once", async () => {
   const database = await createTestDatabase();
   await database.owner.query(`
     insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now() - interval '89 days');
     insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '61 minutes'), (sha256('new'), now());
-    select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 100)`);
+    insert into auth_private.api_keys (kind, name, prefix, key_hash, expires_at)
+    values ('anon', 'old', 'a', sha256('a'), now() - interval '31 days'), ('anon', 'new', 'b', sha256('b'), now() - interval '29 days'),
+      ('anon', 'ever', 'c', sha256('c'), null);
+    insert into auth_private.one_time_values (kind, key, expires_at)
+    values ('code', sha256('old'), now() - interval '1 minute'), ('code', sha256('new'), now() + interval '1 day');
+    select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 100);
+    select auth_api.start_session(2, 0, sha256('cookie'), null, null, null, now(), now(), 100)`);
   let now = Date.now();
   const counts = async () => {
     const { rows } = await database.owner.query(`
       select array(select event from security_events order by 1) as events,
         (select count(*)::int from auth_private.attempts) as attempts,
+        array(select name from auth_private.api_keys order by 1) as keys,
+        (select count(*)::int from auth_private.one_time_values) as values,
         (select count(*)::int from auth_private.sessions) as sessions`);
     return rows[0];
   };
   const first = await startTestService({}, database, undefined, () => now);
-  await expect.poll(counts).toEqual({ events: ["new"], attempts: 1, sessions: 1 });
+  await expect.poll(counts).toEqual({ events: ["new"], attempts: 1, keys: ["ever", "new"], values: 1, sessions: 2 });
   await first.service.stop();
   now += 3 * 24 * 3600 * 1000;
   const second = await startTestService({ AUDIT_RETENTION: "8640000" }, database, undefined, () => now);
-  await expect.poll(counts).toEqual({ events: ["new"], attempts: 0, sessions: 0 });
+  await expect.poll(counts).toEqual({ events: ["new"], attempts: 0, keys: ["ever"], values: 0, sessions: 0 });
   await second.service.stop();
   const third = await startTestService({ AUDIT_RETENTION: "3600" }, database, undefined, () => now);
   await expect.poll(counts).toMatchObject({ events: [] });

@@ -133,6 +133,59 @@ test("Basic authentication sends the password, so a change also changes the logi
   expect(await signsIn(email)).toBe(true);
 });
 
+test("the service key leaves the login e-mail, and an update that keeps the e-mail records nothing", async () => {
+  const user = await register();
+  const email = newEmail();
+  const apikey = client.service().service.tokens.issueKey("service_role");
+  const update = (fields: object) => ask("PATCH", `/rest/v1/users?id=eq.${user.id}`, fields, { apikey });
+  expect((await update({ email: user.email, name: "Theodora" })).status).toBe(204);
+  expect(await changed(user)).toEqual([]);
+  expect((await update({ email })).status).toBe(204);
+  expect([await signsIn(email), await signsIn(user.email)]).toEqual([false, true]);
+  expect(await changed(user)).toEqual([
+    { event: "email_changed", detail: { from: user.email, to: email, role: "service_role" } },
+  ]);
+});
+
+test("an e-mail with other characters than ASCII becomes the login e-mail at POST /auth/email only", async () => {
+  const user = await register();
+  const email = `\u00e4${newEmail()}`;
+  expect((await ask("PATCH", `/users/${user.id}`, { email }, user.headers)).status).toBe(200);
+  expect([await signsIn(email), await signsIn(user.email)]).toEqual([false, true]);
+});
+
+test("an e-mail is confirmed until the account signs in with another one", async () => {
+  const user = await register(HALF_AN_HOUR);
+  const me = async () => {
+    const { email, emailConfirmed } = (await ask("GET", "/auth/me", undefined, user.headers)).json;
+    return [email, emailConfirmed];
+  };
+  await client.sql("update auth_private.accounts set email_confirmed_at = now() where user_id = $1", user.id);
+  await expect.poll(me).toEqual([user.email, true]);
+  const [first, second] = [newEmail(), newEmail()];
+  expect((await ask("PATCH", `/users/${user.id}`, { email: first }, user.headers)).status).toBe(200);
+  expect(await me()).toEqual([user.email, true]);
+  const change = { email: second, password: PASSWORD };
+  expect((await ask("POST", "/auth/email", change, user.headers)).status).toBe(200);
+  expect(await me()).toEqual([second, false]);
+});
+
+test("an account may have 20 reserved e-mails: a further change is 409, going back is not, and all are free when the user is deleted", async () => {
+  const user = await register();
+  const change = async (email: string) => {
+    const { status, json } = await ask("POST", "/auth/email", { email }, user.headers);
+    return [status, json.error?.details[0].field];
+  };
+  const emails = Array.from({ length: 20 }, newEmail);
+  for (const email of emails) expect(await change(email)).toEqual([200, undefined]);
+  expect(await change(newEmail())).toEqual([409, "email"]);
+  expect(await change(user.email.toUpperCase())).toEqual([200, undefined]);
+  expect([await registers(user.email), await registers(emails[19]!)]).toEqual([409, 409]);
+  // Without credentials, as everybody may with USERS_WRITE=open.
+  expect((await ask("DELETE", `/users/${user.id}`)).status).toBe(204);
+  expect([await registers(user.email), await registers(emails[19]!)]).toEqual([201, 201]);
+});
+
 describe("POST /auth/email", () => {
   const change = (body: unknown, headers?: Headers) => ask("POST", "/auth/email", body, headers);
 

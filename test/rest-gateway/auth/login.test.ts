@@ -49,6 +49,12 @@ describe("POST /auth/login", () => {
     expect(comparable(wrong)).toMatchObject({ status: 401, error: { message: "wrong username or password" } });
   });
 
+  test.each(["ada%", " ada", "Ada Lovelace", "kay@test.example"])("finds no account by %j", async (username) => {
+    // A user without an account.
+    await client.sql("insert into users (name, email) values ('Kay', 'kay@test.example') on conflict do nothing");
+    expect((await login({ username, password: PASSWORD })).status).toBe(401);
+  });
+
   test("reports a disabled account only if the password is right", async () => {
     expect((await login({ username: "carol", password: PASSWORD })).status).toBe(403);
     expect((await login({ username: "carol", password: `${PASSWORD}?` })).status).toBe(401);

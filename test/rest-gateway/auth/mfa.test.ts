@@ -344,3 +344,21 @@ describe("POST /api/mfa/backup-codes", () => {
     expect((await renew({})).status).toBe(400);
   });
 });
+
+test("of two factors, the one whose code was sent is removed; the sign-in and the backup codes stay until the last", async () => {
+  const { secret, backupCodes } = await enrol("ada");
+  const apikey = service().service.tokens.issueKey("anon");
+  const wire = (path: string, body: object) =>
+    api(`POST /auth/v1/factors${path}`, { as: "ada", headers: { apikey }, body });
+  const { id, totp } = (await wire("", { factor_type: "totp", friendly_name: "phone" })).json;
+  const { id: challenge } = (await wire(`/${id}/challenge`, {})).json;
+  const verified = await wire(`/${id}/verify`, { challenge_id: challenge, code: codeOf(totp.secret) });
+  expect(verified.status, verified.text).toBe(200);
+  pass(2 * MINUTE);
+  const disable = (code: string) => api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD, code } });
+  expect((await disable(codeOf(totp.secret))).status).toBe(200);
+  expect((await login("ada", { code: codeOf(totp.secret) })).status).toBe(401);
+  for (const code of [codeOf(secret), backupCodes[0]]) expect((await login("ada", { code })).status).toBe(200);
+  expect((await disable(backupCodes[1]!)).status).toBe(200);
+  expect(await sql("select from auth_private.backup_codes")).toEqual([]);
+});

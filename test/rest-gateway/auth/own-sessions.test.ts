@@ -10,15 +10,22 @@ const PASSWORD = "Correct-Horse-7!";
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 
-const client = useService({ USERS_WRITE: "owner", SESSIONS_MAX: "3" });
+let now = Date.now();
+const client = useService({ USERS_WRITE: "owner", SESSIONS_MAX: "3" }, () => now);
 const { send, service, sql } = client;
 afterEach(() => sql("update auth_private.accounts set epoch = epoch + 1"));
 
-/** Tokens of a login. */
+/** Tokens of a login, a second after what came before. */
 async function login(username = "ada", agent = "curl/8.5.0") {
+  now += 1000;
   const headers = { "content-type": "application/json", "user-agent": agent };
   const body = JSON.stringify({ username, password: PASSWORD });
   return (await send("/auth/login", { method: "POST", headers, body })).json;
+}
+async function refresh({ refreshToken }: { readonly refreshToken: string }) {
+  now += 1000;
+  const headers = { "content-type": "application/json" };
+  return send("/auth/refresh", { method: "POST", headers, body: JSON.stringify({ refreshToken }) });
 }
 const bearer = ({ accessToken }: { readonly accessToken: string }) => ({ authorization: `Bearer ${accessToken}` });
 const listed = async (headers: Record<string, string>) => (await send("/auth/sessions", { headers })).json.data;
@@ -39,7 +46,9 @@ const ADA = {
 };
 
 test("GET /auth/sessions lists where the user is signed in", async () => {
-  const [own, browser] = [await login(), await signedIn(client, "ada")];
+  const own = await login();
+  now += 1000;
+  const browser = await signedIn(client, "ada");
   await login("bob");
   await login("ada", FIREFOX);
   const headers = bearer(own);
@@ -53,8 +62,33 @@ test("GET /auth/sessions lists where the user is signed in", async () => {
     session("node", "cookie", false),
     session("curl", "token", true),
   ]);
+  now += 1000;
   const ofBrowser = (await browser.send("/auth/sessions")).json.data;
   expect(ofBrowser.map(({ isCurrent }: { isCurrent: boolean }) => isCurrent)).toEqual([true, false, false]);
+});
+
+test("a session is listed until it has expired, with its last use: that of a cookie after 30 minutes", async () => {
+  const own = await login();
+  now += 1000;
+  await signedIn(client, "ada");
+  const seconds = async () =>
+    (await listed(bearer(own))).map(({ kind, createdAt, lastUsedAt, expiresAt }: any) => {
+      const [created, used, end] = [createdAt, lastUsedAt, expiresAt].map((time) => Date.parse(time));
+      return [kind, Math.round((used! - created!) / 1000), Math.round((end! - used!) / 1000)];
+    });
+  const WEEK = 7 * 86_400;
+  expect(await seconds()).toEqual([
+    ["cookie", 0, 1800],
+    ["token", 0, WEEK],
+  ]);
+  now += 60_000;
+  expect((await refresh(own)).status).toBe(200);
+  expect(await seconds()).toEqual([
+    ["token", 62, WEEK],
+    ["cookie", 0, 1800],
+  ]);
+  now += 1800_000;
+  expect(await seconds()).toEqual([["token", 62, WEEK]]);
 });
 
 test("DELETE /auth/sessions/{id} ends the session, with its sockets, and no other", async () => {
@@ -70,9 +104,8 @@ test("DELETE /auth/sessions/{id} ends the session, with its sockets, and no othe
   expect((await me(bearer(stolen))).status).toBe(401);
   expect((await browser.me()).status).toBe(401);
   expect(await sockets[0]!.run("{ me { id } }")).toEqual({ data: { me: { id: "1" } } });
-  const body = JSON.stringify({ refreshToken: stolen.refreshToken });
-  const headers = { "content-type": "application/json" };
-  expect((await send("/auth/refresh", { method: "POST", headers, body })).status).toBe(401);
+  expect((await refresh(stolen)).status).toBe(401);
+  expect((await end(current.id, bearer(own))).status).toBe(404);
   expect((await listed(bearer(own))).map(({ isCurrent }: { isCurrent: boolean }) => isCurrent)).toEqual([true]);
   const events = await sql("select detail from security_events where event = 'session_ended' order by id");
   expect(events).toEqual([{ detail: { session: current.id } }, { detail: { session: cookie.id } }]);
@@ -95,13 +128,19 @@ test.each([
 });
 
 test("a sign-in beyond SESSIONS_MAX ends the session that was used longest ago", async () => {
-  const [first, second] = [await login(), await login()];
+  const [bob, first, second] = [await login("bob"), await login(), await login()];
+  now += 1000;
+  const browser = await signedIn(client, "ada");
+  // Not of the browser, which would be in use.
+  const statuses = () => Promise.all([first, second, bob].map(async (tokens) => (await me(bearer(tokens))).status));
+  expect(await statuses()).toEqual([200, 200, 200]);
+  expect((await refresh(first)).status).toBe(200);
   await login();
-  expect((await me(bearer(first))).status).toBe(200);
+  await expect.poll(statuses, SOON).toEqual([200, 401, 200]);
   await login();
-  await expect.poll(async () => (await me(bearer(first))).status, SOON).toBe(401);
-  expect((await me(bearer(second))).status).toBe(200);
-  expect(await listed(bearer(second))).toHaveLength(3);
+  expect((await browser.me()).status).toBe(401);
+  expect(await statuses()).toEqual([200, 401, 200]);
+  expect(await listed(bearer(first))).toHaveLength(3);
 });
 
 test("POST /auth/logout of a browser needs the CSRF token, and deletes the cookie unless only others end", async () => {

@@ -180,6 +180,7 @@ describe("deleting one's own user", () => {
     expect(await remove("/users", byKey)).toEqual([401, "PASSWORD_REQUIRED"]);
     const admin = bearer(service().token("admin", { signedInAt: 0 }));
     expect(await remove("/users", { id: user.id, headers: admin })).toEqual([204, undefined]);
+    expect(await remove("/users", { id: 3, headers: admin })).toEqual([401, "PASSWORD_REQUIRED"]);
     const other = await newUser(0);
     const serviceKey = { apikey: service().service.tokens.issueKey("service_role") };
     expect((await api(`DELETE /rest/v1/users?id=eq.${other.id}`, { headers: serviceKey })).status).toBe(204);

@@ -52,6 +52,20 @@ describe("POST /auth/register", () => {
     expect(await client.sql("select count(*) from users")).toEqual(before);
   });
 
+  test.each(["", "do ra", "do:ra", "do\u0007ra", "x@test.example", "x".repeat(101)])(
+    "rejects the username %j",
+    async (username) => {
+      const { status, json } = await register({ ...dora, email: "eve@test.example", username });
+      expect([status, json.error.details.map(({ field }: { field: string }) => field)]).toEqual([400, ["username"]]);
+    },
+  );
+
+  test("accepts a username of a hundred letters", async () => {
+    const username = "ü".repeat(100);
+    expect((await register({ ...dora, email: "max@test.example", username })).status).toBe(201);
+    expect((await sendJson(client, "/auth/login", { username, password: PASSWORD })).status).toBe(200);
+  });
+
   test("reports a malformed username with the message of its constraint", async () => {
     const [{ message }] = (await client.sql(`
       select obj_description(oid) as message from pg_constraint where conname = 'accounts_username_format'`)) as [any];

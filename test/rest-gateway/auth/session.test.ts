@@ -252,6 +252,18 @@ test.each([
   }
 });
 
+test("a session stays when the username changes, or the rights are set as they are", async () => {
+  const browser = await signedIn(client, "bob");
+  await sql(
+    "update auth_private.accounts set username = 'kahn', role = role, password_hash = password_hash where user_id = 2",
+  );
+  expect((await send("/users/1", { headers: { cookie: browser.cookie } })).status).toBe(200);
+  expect(await sql("select username, epoch from auth_private.accounts where user_id = 2")).toEqual([
+    { username: "kahn", epoch: (await sql("select epoch from auth_private.sessions where user_id = 2"))[0]!.epoch },
+  ]);
+  await sql("update auth_private.accounts set username = 'bob' where user_id = 2");
+});
+
 test("a session is valid in every process, and ends in all of them", async () => {
   const other = await startTestService({}, service().database);
   try {

@@ -97,9 +97,11 @@ describe("the account", () => {
     ]);
   });
 
-  test.each(["ada@example.com", "ADA@Example.Com"])(
+  test.each(["ada@example.com", "ADA@Example.Com", "reserved@example.com"])(
     "of another user is never used because of the e-mail %s",
     async (email) => {
+      await client.sql(`insert into auth_private.login_emails (user_id, email, released_at)
+        values (1, 'reserved@example.com', now()) on conflict do nothing`);
       client.idp().people[login] = { name: "Ada", email, email_verified: true };
       const page = await signIn();
       expect([outcomeOf(page), hasSession(page)]).toEqual(["409 You are not signed in", false]);
@@ -107,6 +109,16 @@ describe("the account", () => {
       expect(await client.sql("select from auth_private.identities where user_id = 1")).toEqual([]);
     },
   );
+
+  test("of a subject in other letters is another one", async () => {
+    await signIn();
+    const id = await userId();
+    const other = login.toUpperCase();
+    client.idp().people[other] = { name: "Other", email: `other.${login}@acme.example` };
+    browser = new WebClient();
+    await client.signIn(browser, "/auth/oidc/acme", other);
+    expect([hasSession(await browser.request(url("/api/auth/me"))), (await userId()) === id]).toEqual([true, false]);
+  });
 
   test("of the same subject at another provider is another one", async () => {
     await signIn();
