@@ -71,6 +71,8 @@ describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) =>
     expect([await signsIn(email), await signsIn(user.email)]).toEqual([true, false]);
     expect((await changed(user)).map(({ event }) => event)).toEqual(["email_changed", "login_email_changed"]);
     expect(await registers(user.email)).toBe(409);
+    // Also for a user without an account.
+    expect((await ask("POST", "/users", { name: "Eve", email: user.email })).status).toBe(409);
   });
 
   test("by the user with an old sign-in leaves the login e-mail", async () => {
