@@ -127,8 +127,8 @@ describe("search(keyword: String!): [Article!]!", () => {
     async (keyword) => {
       await sql("delete from articles where tags @> '{search}'");
       const tags = ["search"];
-      const content = await article({ title: "Third place", content: "There is a xylophone in it.", tags });
       const tag = await article({ title: "Second place", tags: ["xylophone", ...tags] });
+      const content = await article({ title: "Third place", content: "There is a xylophone in it.", tags });
       const title = await article({ title: "A xylophone in the title", tags });
       const exact = await article({ title: "Xylophone", tags });
       await article({ title: "Not found", tags });
@@ -146,6 +146,12 @@ describe("search(keyword: String!): [Article!]!", () => {
     ["%", "One percent %", "One percent"],
     ["{}", "Brackets {} here", "Brackets here"],
     ["'; drop table users; --", "'; drop table users; --", "Nothing here"],
+    ["\\%", "Escaped \\% sign", "Escaped % sign"],
+    [".*", "Regexp .*", "Regexp xy"],
+    ["t\u00d7w", "Next\u00d7WEEK", "Nextweek"],
+    ["ÜBUNG ç", "Eine übung Çedille", "Eine uebung cedille"],
+    ["€ & 😀", "5 € & 😀!", "5 € 😀!"],
+    ["s q", "Books quoted", "Booksquoted"],
   ])("takes wildcards and quotes literally: %s", async (keyword, match, other) => {
     const [yes, no] = [await article({ title: `${match} wildcards` }), await article({ title: `${other} wildcards` })];
     const found = await search(keyword);
@@ -153,9 +159,10 @@ describe("search(keyword: String!): [Article!]!", () => {
     expect(found).not.toContain(no);
   });
 
-  test("does not match text across two fields", async () => {
-    const id = await article({ title: "Ends with foo", content: "bar begins" });
-    expect(await search("foo\nbar")).not.toContain(id);
+  test("does not match text across two fields, or two tags", async () => {
+    const id = await article({ title: "Ends with foo", content: "bar begins and ends", tags: ["third", "fourth"] });
+    for (const keyword of ["foo\nbar", "ends\nthird", "third\nfourth", "thirdfourth", "third,fourth"])
+      expect(await search(keyword)).not.toContain(id);
     expect(await search("foo")).toContain(id);
   });
 
