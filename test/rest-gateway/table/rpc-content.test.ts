@@ -21,7 +21,8 @@ async function outcomes(name: string, body: object): Promise<Record<string, stri
 const ALL = { anon: "200", ada: "200", bob: "200", admin: "200", service: "200" };
 const SIGNED_IN = { anon: "401 42501", ada: "200", bob: "200", admin: "200" };
 const AUTHOR = { anon: "401 42501", ada: "200", bob: "403 42501", admin: "200", service: "200" };
-const MISSING = { ada: "404 P0002", bob: "404 P0002", admin: "404 P0002" };
+const MISSING = { anon: "401 42501", ada: "404 P0002", bob: "404 P0002", admin: "404 P0002", service: "404 P0002" };
+const GONE = { anon: "401 42501", ada: "200", bob: "200", admin: "200", service: "200" };
 
 describe("for each caller,", () => {
   test.each<[name: string, body: object, expected: object]>([
@@ -40,10 +41,11 @@ describe("for each caller,", () => {
   test.each<[name: string, body: object, expected: object]>([
     ["update_article", { id: 99, input: { title: "Another title" } }, MISSING],
     ["publish_article", { id: 99 }, MISSING],
-    ["create_comment", { article_id: 99, content: "I agree." }, MISSING],
-    ["delete_article", { id: 99 }, { ada: "200", bob: "200", admin: "200" }],
+    ["create_comment", { article_id: 99, content: "I agree." }, { ...MISSING, service: "400 23502" }],
+    ["create_comment", { article_id: null, content: "I agree." }, { ...MISSING, anon: "404 P0002" }],
+    ["delete_article", { id: 99 }, GONE],
   ])("rpc/%s with %j, which does not exist, is 404 or false", async (name, body, expected) => {
-    expect(await outcomes(name, body)).toMatchObject(expected);
+    expect(await outcomes(name, body)).toEqual(expected);
   });
 });
 
@@ -77,10 +79,22 @@ describe("rpc", () => {
     const input = { name: "Eve", email: "eve@example.com", age: 30 };
     expect(await rows("rpc/create_user?select=name,age", { body: { input } })).toEqual({ name: "Eve", age: 30 });
     expect(await failure("rpc/create_user", { body: { input } })).toEqual([409, "23505"]);
-    expect(await failure("rpc/create_user", { body: { input: { name: "Eve", email: "none" } } })).toEqual([
-      400,
-      "23514",
-    ]);
+  });
+
+  test.each<[name: string, body: object, status: number, code: string]>([
+    ["create_user", { input: {} }, 400, "23502"],
+    ["create_user", { input: { name: "Eve", email: "none" } }, 400, "23514"],
+    ["create_user", { input: { name: "Eve", email: "ADA@example.com" } }, 409, "23505"],
+    // What a caller may not choose.
+    ["create_user", { input: { name: "Eve", email: "e@test.example", id: 7 } }, 400, "428C9"],
+    ["create_user", { input: { name: "Eve", email: "e@test.example", created_at: "2001-01-01" } }, 403, "42501"],
+    ["create_user", { input: { name: "Eve", email: "e@test.example", updated_at: "2001-01-01" } }, 403, "42501"],
+    ["create_user", { input: { name: "Eve", email: "e@test.example", avatar_url: "https://a.b" } }, 403, "42501"],
+    ["update_article", { id: 1, input: { title: "Four" } }, 400, "23514"],
+    ["create_comment", { article_id: 1, content: "" }, 400, "23514"],
+    ["create_comment", { article_id: 1, content: null }, 400, "23502"],
+  ])("%s of %j is refused", async (name, body, status, code) => {
+    expect(await failure(`rpc/${name}`, { body, as: "ada" })).toEqual([status, code]);
   });
 
   test("create_article returns whether it succeeded, and all validation errors at once", async () => {
@@ -93,6 +107,12 @@ describe("rpc", () => {
         { field: "content", message: "content must not be empty", code: "VALIDATION_ERROR" },
       ],
     });
+    const { errors } = await rows("rpc/create_article", { as: "ada", body: { input: { tags: [null] } } });
+    expect(errors.map(({ field, code }: Record<string, string>) => [field, code])).toEqual([
+      ["title", "MISSING_FIELD"],
+      ["content", "MISSING_FIELD"],
+      ["tags", "VALIDATION_ERROR"],
+    ]);
     expect(await rows("rpc/create_article?select=success,message", { body })).toEqual({
       success: false,
       message: "login required",
@@ -100,10 +120,12 @@ describe("rpc", () => {
   });
 
   test("functions create, update, publish, comment and delete an article", async () => {
-    const input = { title: "Punched cards", content: "Holes in a row.", tags: ["looms"] };
+    const chosen = { id: 7000, author_id: 2, created_at: "2001-01-01", updated_at: "2001-01-01" };
+    const input = { title: "Punched cards", content: "Holes in a row.", tags: ["looms"], ...chosen };
     const { article } = await rows("rpc/create_article", { as: "ada", body: { input } });
     expect(article).toMatchObject({ author_id: 1, title: "Punched cards", status: "DRAFT", tags: ["looms"] });
-    const { id } = article;
+    const { id, created_at, updated_at } = article;
+    expect([id === 7000, created_at.startsWith("2001"), updated_at]).toEqual([false, false, null]);
     const changed = { id, input: { title: "Punched cards and looms" } };
     expect(await rows("rpc/update_article?select=title,content", { as: "ada", body: changed })).toEqual({
       title: "Punched cards and looms",
