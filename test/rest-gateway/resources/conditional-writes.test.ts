@@ -1,50 +1,46 @@
 import { describe, expect, test } from "vitest";
-import { useResources } from "../../support/resource-client.ts";
+import { useOwnResources } from "../../support/own-resources.ts";
+import { type ApiSent, useResources } from "../../support/resource-client.ts";
+import { DDL, MAKERS, PRODUCTS } from "./fixtures.ts";
 
-const { api, body, failure, sql } = useResources();
+const { api, body, sql } = useResources();
 const STALE = [412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it"];
+const LONG_AGO = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-type Zed = { path: string; tag: string; json: any };
-/** A user of its own for a test, and its tag. */
-async function newUser(prefix = ""): Promise<Zed> {
-  const sent = { name: "Zed", email: `zed${Math.random()}@example.com`, age: 1 };
-  const { headers, json } = await api(`POST ${prefix}/users`, { body: sent });
+type Draft = { readonly path: string; readonly tag: string; readonly json: any };
+
+/** An article by ada; DRAFT. */
+async function newDraft(prefix = ""): Promise<Draft> {
+  const sent = { as: "ada", body: { title: "To be changed", content: "…" } } as const;
+  const { headers, json } = await api(`POST ${prefix}/articles`, sent);
   return { path: headers.get("location")!, tag: headers.get("etag")!, json };
 }
 
-const WRITES = [
-  ["PUT", { name: "Changed", email: "changed@example.com" }],
-  ["PATCH", { name: "Changed" }],
-  ["DELETE", undefined],
-] as const;
+type Write = (path: string, headers: Readonly<Record<string, string>>, as?: ApiSent["as"] | null) => Promise<any[]>;
 
-test("If-Unmodified-Since is ignored when fields of other records are returned; If-Match is not", async () => {
-  const path = (await api("POST /articles", { as: "ada", body: { title: "A title", content: "…" } })).headers.get(
-    "location",
-  )!;
-  const change = (fields: string, headers: Record<string, string>) =>
-    api(`PATCH ${path}?fields=${fields}`, { as: "ada", body: { content: "More." }, headers });
-  const longAgo = { "if-unmodified-since": "Sun, 06 Nov 1994 08:49:37 GMT" };
-  expect((await change("title", longAgo)).status).toBe(412);
-  expect((await change("title,author.name", longAgo)).status).toBe(200);
-  expect((await change("title,author.name", { "if-match": '"v1-1"' })).status).toBe(412);
-});
+/** A change of a record by ada, and its status and error. */
+const writer =
+  (method: string, sent?: object, suffix = ""): Write =>
+  async (path, headers, as = "ada") => {
+    const { status, json } = await api(`${method} ${path}${suffix}`, { ...(as && { as }), body: sent, headers });
+    return status < 300 ? [status] : [status, json.error.code, json.error.message];
+  };
+const patch = writer("PATCH", { content: "Changed." });
+const WRITES: readonly (readonly [what: string, write: Write, done: number])[] = [
+  ["PUT", writer("PUT", { title: "Changed", content: "Changed." }), 200],
+  ["PATCH", patch, 200],
+  ["DELETE", writer("DELETE"), 204],
+  ["POST /publish", writer("POST", undefined, "/publish"), 200],
+];
 
-describe.each(WRITES)("%s with If-Match", (method, sent) => {
-  const write = (path: string, ifMatch: string, more = {}) =>
-    api(`${method} ${path}`, { body: sent, headers: { "if-match": ifMatch, ...more } });
-  const done = method === "DELETE" ? 204 : 200;
-  const unchanged = async ({ path, json }: Zed) => expect(await body(path)).toEqual(json);
-  const cleanUp = () => sql("delete from users where email = 'changed@example.com'");
-
+describe.each(WRITES)("%s", (_what, write, done) => {
   test.each([
     ["the tag", (tag: string) => tag],
     ["a list with the tag", (tag: string) => `"v1-1", ${tag}`],
     ["anything", () => "*"],
-  ])("of %s succeeds", async (_what, header) => {
-    await cleanUp();
-    const { path, tag } = await newUser();
-    expect((await write(path, header(tag))).status).toBe(done);
+  ])("with If-Match of %s succeeds", async (_what, header) => {
+    const { path, tag } = await newDraft();
+    expect(await write(path, { "if-match": header(tag) })).toEqual([done]);
   });
 
   test.each([
@@ -53,105 +49,87 @@ describe.each(WRITES)("%s with If-Match", (method, sent) => {
     ["a tag of something else", () => '"Kq5sNclPz7QV2-lf"'],
     ["an empty tag", () => '""'],
     ["the tag of a version that does not exist", () => '"v1-99999999999999999999999999"'],
-  ])("of %s is 412 and changes nothing", async (_what, header) => {
-    const zed = await newUser();
-    const { status, json } = await write(zed.path, header(zed.tag));
-    expect([status, json.error.code, json.error.message]).toEqual(STALE);
-    await unchanged(zed);
+  ])("with If-Match of %s is 412 and changes nothing", async (_what, header) => {
+    const { path, tag, json } = await newDraft();
+    expect(await write(path, { "if-match": header(tag) })).toEqual(STALE);
+    expect(await body(path)).toEqual(json);
+    expect((await api(path)).headers.get("etag")).toBe(tag);
   });
 
-  test("of the tag from before the last change is 412", async () => {
-    const { path, tag } = await newUser();
-    await api(`PATCH ${path}`, { body: { age: 2 } });
-    expect((await write(path, tag)).status).toBe(412);
-    expect(await body(path)).toMatchObject({ name: "Zed", age: 2 });
+  test("with If-Match of the tag from before the last change is 412", async () => {
+    const { path, tag } = await newDraft();
+    const changed = await body(`PATCH ${path}`, { as: "ada", body: { title: "Another title" } });
+    expect(await write(path, { "if-match": tag })).toEqual(STALE);
+    expect(await body(path)).toEqual(changed);
   });
 
   test.each(["nonsense", "", '"v1-1', "v1-1", '"v1-1" "v1-2"'])(
-    "of %j is 400: it would not protect",
+    "with If-Match or If-None-Match of %j is 400: it would not protect",
     async (header) => {
-      const zed = await newUser();
-      const { status, json } = await write(zed.path, header);
-      expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
-      expect(json.error.message).toBe('If-Match must be * or a list of entity tags in quotes, such as "v1-734"');
-      await unchanged(zed);
+      const { path, json } = await newDraft();
+      const message = 'must be * or a list of entity tags in quotes, such as "v1-734"';
+      expect(await write(path, { "if-match": header })).toEqual([400, "BAD_REQUEST", `If-Match ${message}`]);
+      expect(await write(path, { "if-none-match": header })).toEqual([400, "BAD_REQUEST", `If-None-Match ${message}`]);
+      expect(await body(path)).toEqual(json);
     },
   );
 
   test("accepts the tag of another version", async () => {
-    await cleanUp();
-    const { path, tag } = await newUser();
-    expect((await write(`/api/v2${path}`, tag)).status).toBe(done);
-    await cleanUp();
-    const second = await newUser("/api/v2");
+    const { path, tag } = await newDraft();
+    expect(await write(`/api/v2${path}`, { "if-match": tag })).toEqual([done]);
+    const second = await newDraft("/api/v2");
     expect(second.tag).toMatch(/^"v2-\d+"$/);
-    expect((await write(second.path.replace("/api/v2", ""), second.tag)).status).toBe(done);
+    expect(await write(second.path.replace("/api/v2", ""), { "if-match": second.tag })).toEqual([done]);
   });
 
-  test("of an unknown record is 404", async () => {
-    expect((await write("/users/999", "*")).status).toBe(404);
-    expect((await write("/users/999", '"v1-1"')).status).toBe(404);
+  test("of an unknown record is 404, and 401 or 403 for callers who may not write, whatever the tag", async () => {
+    for (const header of ["*", '"v1-1"']) expect((await write("/articles/999", { "if-match": header }))[0]).toBe(404);
+    const { path, tag, json } = await newDraft();
+    expect((await write(path, { "if-match": tag }, "bob"))[0]).toBe(403);
+    expect((await write(path, { "if-match": tag }, null))[0]).toBe(401);
+    expect(await body(path)).toEqual(json);
   });
-});
 
-describe.each(WRITES)("%s with If-None-Match", (method, sent) => {
-  test("of * or of the tag is 412", async () => {
-    const { path, tag } = await newUser();
+  test("with If-None-Match of * or of the tag is 412, of another tag succeeds", async () => {
+    const { path, tag, json } = await newDraft();
     for (const header of ["*", tag, `W/${tag}`, `"v1-1", ${tag}`])
-      expect(await failure(`${method} ${path}`, { body: sent, headers: { "if-none-match": header } })).toEqual(STALE);
+      expect(await write(path, { "if-none-match": header })).toEqual(STALE);
+    expect(await body(path)).toEqual(json);
+    expect(await write(path, { "if-none-match": '"v1-1"' })).toEqual([done]);
   });
 
-  test("of another tag succeeds", async () => {
-    await sql("delete from users where email = 'changed@example.com'");
-    const { path } = await newUser();
-    const { status } = await api(`${method} ${path}`, { body: sent, headers: { "if-none-match": '"v1-1"' } });
-    expect(status).toBe(method === "DELETE" ? 204 : 200);
+  test("with If-Unmodified-Since succeeds unless the record is newer", async () => {
+    const { path, json } = await newDraft();
+    const date = Date.parse(json.created_at);
+    expect(await write(path, { "if-unmodified-since": new Date(date - 1000).toUTCString() })).toEqual(STALE);
+    expect(await body(path)).toEqual(json);
+    expect(await write(path, { "if-unmodified-since": new Date(date).toUTCString() })).toEqual([done]);
   });
 
-  test("that is malformed is 400", async () => {
-    const { path } = await newUser();
-    expect((await failure(`${method} ${path}`, { body: sent, headers: { "if-none-match": "x" } }))[0]).toBe(400);
-  });
-});
-
-describe("a write with If-Unmodified-Since", () => {
-  const patch = async (path: string, since: string, headers = {}) =>
-    (await api(`PATCH ${path}`, { body: { age: 9 }, headers: { "if-unmodified-since": since, ...headers } })).status;
-
-  test("succeeds unless the record is newer", async () => {
-    const { path, json } = await newUser();
-    const date = Date.parse(json.updated_at);
-    expect(await patch(path, new Date(date - 1000).toUTCString())).toBe(412);
-    expect(await patch(path, new Date(date).toUTCString())).toBe(200);
-  });
-
-  test("is ignored beside If-Match, and if it is not a date", async () => {
-    const { path, tag } = await newUser();
-    expect(await patch(path, "Sun, 06 Nov 1994 08:49:37 GMT", { "if-match": tag })).toBe(200);
-    expect(await patch(path, "1994-11-06")).toBe(200);
+  test.each([
+    ["update articles set title = 'Changed concurrently' where id = $1", "commit", STALE],
+    ["update articles set title = 'Changed concurrently' where id = $1", "rollback", [done]],
+    ["delete from articles where id = $1", "commit", [404, "RESOURCE_NOT_FOUND"]],
+  ])("that waits for the concurrent %s and a %s has the expected response", async (change, end, expected) => {
+    const { path, tag, json } = await newDraft();
+    await sql("begin");
+    await sql(change, json.id);
+    const waiting = write(path, { "if-match": tag });
+    await expect.poll(waitingNow).toBe(1);
+    await sql(end);
+    expect((await waiting).slice(0, expected.length)).toEqual(expected);
+    const left = await sql("select title, status from articles where id = $1", json.id);
+    if (expected === STALE) expect(left).toEqual([{ title: "Changed concurrently", status: "DRAFT" }]);
   });
 
-  test("is ignored for records without a date", async () => {
-    const sent = {
-      as: "bob",
-      body: { content: "Still fine." },
-      headers: { "if-unmodified-since": "Sun, 06 Nov 1994 08:49:37 GMT" },
-    } as const;
-    expect((await api("PATCH /comments/1", sent)).status).toBe(200);
+  test("of parallel requests with the same tag exactly one succeeds", async () => {
+    for (let round = 0; round < 3; round++) {
+      const { path, tag } = await newDraft();
+      const answers = await Promise.all([1, 2, 3, 4].map(() => write(path, { "if-match": tag })));
+      const lost = done === 204 ? 404 : 412;
+      expect(answers.map(([status]) => status).sort()).toEqual([done, lost, lost, lost]);
+    }
   });
-});
-
-test("of parallel writes with the same tag exactly one succeeds", async () => {
-  for (let round = 0; round < 5; round++) {
-    const { path, tag } = await newUser();
-    const ages = [11, 12, 13, 14];
-    const answers = await Promise.all(
-      ages.map((age) => api(`PATCH ${path}`, { body: { age }, headers: { "if-match": tag } })),
-    );
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
-    const won = ages[answers.findIndex(({ status }) => status === 200)];
-    expect(await body(path)).toMatchObject({ age: won });
-  }
 });
 
 /** How many requests wait for what the owner's transaction has changed. */
@@ -164,30 +142,47 @@ const waitingNow = async () =>
     )
   ).length;
 
-test.each(WRITES)("%s that waits for a concurrent change of the record is rejected", async (method, sent) => {
-  const { path, tag, json } = await newUser();
-  await sql("begin");
-  await sql("update users set age = 77 where id = $1", json.id);
-  const waiting = failure(`${method} ${path}`, { body: sent, headers: { "if-match": tag } });
-  await expect.poll(waitingNow).toBe(1);
-  await sql("commit");
-  expect(await waiting).toEqual(STALE);
+test("If-Unmodified-Since is ignored beside If-Match, for what is not a date, and for records without a date", async () => {
+  const { path, tag } = await newDraft();
+  expect(await patch(path, { "if-unmodified-since": LONG_AGO, "if-match": tag })).toEqual([200]);
+  expect(await patch(path, { "if-unmodified-since": "1994-11-06" })).toEqual([200]);
+  const sent = { as: "bob", body: { content: "Still fine." }, headers: { "if-unmodified-since": LONG_AGO } } as const;
+  expect((await api("PATCH /comments/1", sent)).status).toBe(200);
 });
 
-test.each(WRITES)("%s that waits for the deletion of its record is 404", async (method, sent) => {
-  const { path, json } = await newUser();
-  await sql("begin");
-  await sql("delete from users where id = $1", json.id);
-  const waiting = api(`${method} ${path}`, { body: sent });
-  await expect.poll(waitingNow).toBe(1);
-  await sql("commit");
-  expect((await waiting).status).toBe(404);
+test("If-Unmodified-Since is ignored when fields of other records are returned; If-Match is not", async () => {
+  const { path } = await newDraft();
+  expect((await patch(`${path}?fields=title`, { "if-unmodified-since": LONG_AGO }))[0]).toBe(412);
+  expect((await patch(`${path}?fields=title,author.name`, { "if-unmodified-since": LONG_AGO }))[0]).toBe(200);
+  expect((await patch(`${path}?fields=title,author.name`, { "if-match": '"v1-1"' }))[0]).toBe(412);
 });
 
-test("a caller who may not write gets 403 whatever the tag", async () => {
-  const { headers } = await api("/articles/1");
-  const sent = { body: { content: "Mine now." }, headers: { "if-match": headers.get("etag")! } };
-  expect((await api("PATCH /articles/1", { ...sent, as: "bob" })).status).toBe(403);
-  expect((await api("PATCH /articles/1", sent)).status).toBe(401);
-  expect((await api("PATCH /articles/1", { ...sent, as: "ada" })).status).toBe(200);
+const PRAISE = `${DDL}
+  create table praises (product_id uuid not null references products, by bigint not null default auth.uid());
+  grant insert (product_id) on praises to authenticated;
+  create function praise_product(product_id uuid) returns products language plpgsql volatile as $$
+    declare product products;
+    begin
+      insert into praises (product_id) values (praise_product.product_id);
+      select * into product from products as g where g.product_id = praise_product.product_id;
+      return product;
+    end $$;
+  grant execute on function praise_product to authenticated;`;
+
+const own = useOwnResources(PRAISE, [
+  {
+    ...PRODUCTS,
+    actions: { ...PRODUCTS.actions, praise: { function: "public.praise_product", about: "Praises it." } },
+  },
+  MAKERS,
+]);
+
+test("an action that changes other rows respects If-Match, also for callers who may not change the record", async () => {
+  const { headers, json } = await own.api("POST /products", { as: 1, body: { name: "cog" } });
+  const praise = (tag: string) => own.api(`POST /products/${json.id}/praise`, { as: 2, headers: { "if-match": tag } });
+  expect((await praise('"v1-1"')).status).toBe(412);
+  expect(await own.sql("select from praises")).toEqual([]);
+  const done = await praise(headers.get("etag")!);
+  expect([done.status, done.json]).toEqual([200, json]);
+  expect(await own.sql("select by::integer from praises")).toEqual([{ by: 2 }]);
 });
