@@ -12,9 +12,9 @@ describe("a record", () => {
     ["/users/1", USER],
     ["/articles/1", ARTICLE],
     ["/comments/1", COMMENT],
-  ])("%s has names in camelCase and links", async (path, names) => {
-    expect(Object.keys(await body(`/api/v2${path}`))).toEqual(names);
-  });
+  ])("%s has names in camelCase and links", async (path, names) =>
+    expect(Object.keys(await body(`/api/v2${path}`))).toEqual(names),
+  );
 
   test("has a link with path and method for each operation", async () => {
     expect((await body("/api/v2/users/1"))._links).toEqual({
@@ -87,18 +87,17 @@ describe("a list", () => {
     "%s leads from page to page, forwards and backwards, with each record once",
     async (start) => {
       const { pagination, links } = await body(start);
-      const forwards: number[] = [];
-      for (let href = links.first; href !== null; ) {
-        const page = await body(href);
-        forwards.push(...page.data.map(({ id }: { id: number }) => id));
-        href = page.links.next;
-      }
-      const backwards: number[] = [];
-      for (let href = links.last; href !== null; ) {
-        const page = await body(href);
-        backwards.unshift(...page.data.map(({ id }: { id: number }) => id));
-        href = page.links.prev;
-      }
+      const walk = async (from: string, direction: "next" | "prev") => {
+        const pages: number[][] = [];
+        for (let href: string | null = from; href !== null; ) {
+          const page: any = await body(href);
+          pages.push(page.data.map(({ id }: { id: number }) => id));
+          href = page.links[direction];
+        }
+        return pages;
+      };
+      const forwards = (await walk(links.first, "next")).flat();
+      const backwards = (await walk(links.last, "prev")).toReversed().flat();
       expect(new Set(forwards).size).toBe(pagination.total);
       expect(forwards).toHaveLength(pagination.total);
       expect(backwards).toEqual(forwards);
@@ -119,39 +118,19 @@ describe("a list", () => {
     expect(Object.keys((await body(links.next)).data[0])).toEqual(["id", "title"]);
   });
 
-  test("is empty beyond its end, with links back", async () => {
-    const { data, pagination, links } = await body("/api/v2/users?page=9&limit=2");
-    expect([data, pagination]).toEqual([[], { page: 9, limit: 2, total: 4, totalPages: 2 }]);
-    expect(links).toMatchObject({ prev: "/api/v2/users?page=2&limit=2", next: null });
-  });
-
-  test("without records has no pages", async () => {
-    const { data, pagination, links } = await body("/api/v2/users?name=Nobody");
-    expect([data, pagination.total, pagination.totalPages]).toEqual([[], 0, 0]);
-    expect([links.prev, links.next]).toEqual([null, null]);
-  });
-
-  test("has at most 100 records per page", async () => {
+  test("is empty beyond its end, has no pages without records, and at most 100 records per page", async () => {
+    const beyond = await body("/api/v2/users?page=9&limit=2");
+    expect([beyond.data, beyond.pagination]).toEqual([[], { page: 9, limit: 2, total: 4, totalPages: 2 }]);
+    expect(beyond.links).toMatchObject({ prev: "/api/v2/users?page=2&limit=2", next: null });
+    const none = await body("/api/v2/users?name=Nobody");
+    expect([none.data, none.pagination.total, none.pagination.totalPages]).toEqual([[], 0, 0]);
+    expect([none.links.prev, none.links.next]).toEqual([null, null]);
     expect((await body("/api/v2/users?limit=1000")).pagination.limit).toBe(100);
   });
 
   test("never shows an API key in its links", async () => {
     const key = "not-a-key";
     expect((await api(`/api/v2/users?limit=1&api_key=${key}`)).text).not.toContain(key);
-  });
-
-  test.each([
-    ["skip=0", 'unknown parameter "skip"'],
-    ["size=10", 'unknown parameter "size"'],
-    ["page=0", "page must be 1 or more"],
-    ["page=-1", "page must be an integer of 0 or more"],
-    ["page=one", "page must be an integer of 0 or more"],
-    ["limit=0", "limit must be 1 or more"],
-    ["limit=1.5", "limit must be an integer of 0 or more"],
-  ])("rejects ?%s", async (search, message) => {
-    const [status, code, received] = await failure(`/api/v2/users?${search}`);
-    expect([status, code]).toEqual([400, "BAD_REQUEST"]);
-    expect(received).toContain(message);
   });
 });
 
@@ -177,37 +156,41 @@ describe("a body", () => {
     }
   });
 
-  test("that is invalid is 422 with a list of all faults", async () => {
-    const { status, json } = await api("POST /api/v2/users", { body: { email: "none", age: "old" } });
-    expect([status, json.status]).toEqual([422, 422]);
-    expect(json.errors).toEqual([
-      { field: "name", code: "MISSING_FIELD", message: "name is required" },
-      { field: "age", code: "VALIDATION_ERROR", message: "age must be a whole number" },
-      { field: "email", code: "VALIDATION_ERROR", message: "email must be a valid address" },
-    ]);
-    expect(json.error).toMatchObject({ code: "VALIDATION_ERROR", details: json.errors });
-  });
-
-  test("that violates constraints is 422 too", async () => {
-    const { status, json } = await api("POST /api/v2/users", { body: { name: " ", email: "none", age: 400 } });
-    expect(status).toBe(422);
-    expect(json.errors).toEqual(
-      expect.arrayContaining([
-        { field: "name", code: "VALIDATION_ERROR", message: "name must have 1 to 200 characters" },
-        { field: "email", code: "VALIDATION_ERROR", message: "email must be a valid address" },
-        { field: "age", code: "VALIDATION_ERROR", message: "age must be from 0 to 150" },
-      ]),
-    );
-    expect(json.errors).toHaveLength(3);
-  });
-
-  test("has errors in the spelling of the version", async () => {
-    const { status, json } = await api("POST /api/v2/comments", { as: "ada", body: { content: "About what?" } });
-    expect([status, json.errors]).toEqual([
-      422,
-      [{ field: "articleId", code: "MISSING_FIELD", message: "articleId is required" }],
-    ]);
-  });
+  const NAME = "name must have 1 to 200 characters";
+  const EMAIL = "email must be a valid address";
+  test.each<[resource: string, sent: object, faults: [field: string, message: string][]]>([
+    [
+      "users",
+      { email: "none", age: "old" },
+      [
+        ["name", "name is required"],
+        ["age", "age must be a whole number"],
+        ["email", EMAIL],
+      ],
+    ],
+    [
+      "users",
+      { name: " ", email: "none", age: 400 },
+      [
+        ["age", "age must be from 0 to 150"],
+        ["email", EMAIL],
+        ["name", NAME],
+      ],
+    ],
+    ["comments", { content: "About what?" }, [["articleId", "articleId is required"]]],
+  ])(
+    "that is invalid is 422 with a list of all faults, in the spelling of the version: %s %j",
+    async (resource, sent, faults) => {
+      const { status, json } = await api(`POST /api/v2/${resource}`, { as: "ada", body: sent });
+      const errors = faults.map(([field, message]) => ({
+        field,
+        code: message.endsWith("is required") ? "MISSING_FIELD" : "VALIDATION_ERROR",
+        message,
+      }));
+      expect([status, json.status, json.errors]).toEqual([422, 422, errors]);
+      expect(json.error).toMatchObject({ code: "VALIDATION_ERROR", details: errors });
+    },
+  );
 
   test.each([
     ["that is not JSON", "{", 400, "INVALID_JSON"],
@@ -230,13 +213,6 @@ describe("a body", () => {
     expect(json.errors).toBeUndefined();
   });
 });
-
-test.each([
-  ["/api/v2/articles?created_after=2026-02-30", 400],
-  ["/api/v2/articles?status=DRAUGHT", 400],
-  ["/api/v2/users?age=old", 400],
-  ["/api/v2/users/abc", 400],
-])("an invalid URL is not 422: %s → %i", async (path, status) => expect((await api(path)).status).toBe(status));
 
 test("a page of a sub-collection is the same as that of a filter", async () => {
   await sql(
