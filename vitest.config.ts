@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: listTestFiles().filter((file) => lanes.includes(laneOf(file))),
     globalSetup: ["test/support/cluster.ts"],
-    setupFiles: ["test/support/lane-guard.ts"],
+    setupFiles: ["test/support/lane-guard.ts", "test/support/failed-tests.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     env: { GRAPHILE_ENV: "production" },
     // Nothing depends on timing: these limits only end what hangs, also on a machine that is busy.

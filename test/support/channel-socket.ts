@@ -2,6 +2,9 @@ import { once } from "node:events";
 import { onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import type { TestService } from "./service.ts";
+import { recorded } from "./transcript.ts";
+
+const RecordedSocket = recorded(WebSocket);
 
 /** A realtime client that joins channels and sends messages as a test says, from an address of its own. */
 export class ChannelClient {
@@ -13,7 +16,7 @@ export class ChannelClient {
 
   constructor({ url, service }: TestService, localAddress: string) {
     const path = `/realtime/v1/websocket?apikey=${service.tokens.issueKey("anon")}&vsn=2.0.0`;
-    this.socket = new WebSocket(`${url.replace("http", "ws")}${path}`, { localAddress });
+    this.socket = new RecordedSocket(`${url.replace("http", "ws")}${path}`, { localAddress });
     onTestFinished(() => this.socket.terminate());
     this.socket.on("error", () => {});
     this.socket.on("close", (code) => {

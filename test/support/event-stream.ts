@@ -1,5 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { expect, onTestFinished } from "vitest";
+import { recordFrame, recordSent } from "./transcript.ts";
 
 export type ReceivedEvent = { readonly event: string; readonly id: string | undefined; readonly data: any };
 
@@ -36,7 +37,9 @@ export class EventStreamClient {
       this.isEnded = true;
     });
     this.#request.on("response", (response) => this.#read(response));
-    this.#request.end(body === undefined ? undefined : JSON.stringify(body));
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    recordSent(this.#request, text);
+    this.#request.end(text);
     onTestFinished(() => this.close());
   }
 
@@ -69,6 +72,7 @@ export class EventStreamClient {
 
   /** Source: WHATWG HTML, "Interpreting an event stream". */
   #receive(block: string): void {
+    recordFrame("event stream received", block);
     let event = "message";
     const data: string[] = [];
     for (const line of block.split("\n")) {

@@ -2,6 +2,7 @@ import { type Client, createClient } from "graphql-ws";
 import { expect, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import type { DemoUser, TestService } from "./service.ts";
+import { recorded } from "./transcript.ts";
 import { POLL } from "./until.ts";
 
 export type ClientOptions = {
@@ -23,9 +24,11 @@ type Extensions = Record<string, unknown>;
 /** A service, on whatever database. */
 type Served = Pick<TestService, "url" | "service">;
 
+const RecordedSocket = recorded(WebSocket);
+
 /** Connects a graphql-ws client as an application would, without retries. It is closed after the test. */
 export function connect(service: Served, { as, params, headers = {} }: ClientOptions = {}): GraphQLClient {
-  class SocketWithHeaders extends WebSocket {
+  class SocketWithHeaders extends RecordedSocket {
     constructor(url: string, protocols: string | string[]) {
       super(url, protocols, { headers });
     }

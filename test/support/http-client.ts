@@ -1,5 +1,11 @@
+import { Agent, type IncomingMessage } from "node:http";
+import type { Logger } from "pino";
+import request, { type Response } from "supertest";
 import { afterEach, beforeAll, beforeEach, expect } from "vitest";
+import type { Tracer } from "../../telemetry/span.ts";
+import { createTestDatabase } from "./database.ts";
 import { type Answer, type DemoUser, type GqlOptions, startTestService, type TestService } from "./service.ts";
+import { recordReceived, recordSent } from "./transcript.ts";
 
 type Row = Readonly<Record<string, any>>;
 export type Sent = {
@@ -9,7 +15,22 @@ export type Sent = {
   /** Whether a redirect is the response, in place of what it leads to. */
   readonly redirect?: "manual";
 };
-export type Reply = { readonly status: number; readonly headers: Headers; readonly text: string; readonly json: any };
+export type Reply = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined when the response is not JSON. */
+  readonly json: any;
+};
+
+/** What the clients of REST send. */
+export type JsonSent = {
+  readonly as?: DemoUser | "service";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly prefer?: string;
+  /** Text and bytes are sent unchanged, other values as JSON. */
+  readonly body?: unknown;
+};
 
 /** The client of a test file for the service that its tests share. */
 export type Client = {
@@ -45,16 +66,37 @@ export type NewArticle = {
 
 /** Starts a separate service for the test file. `settings` are environment variables; `clock` replaces that of the service. */
 export function useService(settings: Readonly<Record<string, string>> = {}, clock?: () => number): Client {
-  let started: TestService;
-  beforeAll(async () => {
-    started = await startTestService(settings, undefined, undefined, clock);
-    return () => started.stop();
-  });
-  return clientOf(() => started);
+  return clientOf(useOwnService({ settings, clock }));
 }
 
-function clientOf(service: () => TestService): Client {
-  const sql = async (text: string, ...values: unknown[]) => (await service().database.owner.query(text, values)).rows;
+/** The service of a test file, after it has started, and SQL as the owner of its database. */
+export type OwnService = Pick<Client, "service" | "sql">;
+export type OwnOptions = {
+  readonly settings: Readonly<Record<string, string>>;
+  /** Is run before the service starts. */
+  readonly ddl?: string;
+  readonly log?: Logger | undefined;
+  readonly clock?: (() => number) | undefined;
+  /** Follows the requests. */
+  readonly tracer?: Tracer | undefined;
+};
+
+/** Starts a separate service for the test file. */
+export function useOwnService({ settings, ddl = "", log, clock, tracer }: OwnOptions): OwnService {
+  let started: TestService;
+  beforeAll(async () => {
+    const database = await createTestDatabase();
+    if (ddl !== "") await database.owner.query(ddl);
+    started = await startTestService(settings, database, log, clock, tracer && { tracer });
+    return () => started.stop();
+  });
+  return {
+    service: () => started,
+    sql: async (text, ...values) => (await started.database.owner.query(text, values)).rows,
+  };
+}
+
+function clientOf({ service, sql }: OwnService): Client {
   const gql = (query: string, options?: GqlOptions) => service().gql(query, options);
   const sendTo = (path: string, sent?: Sent) => send(`${service().url}${path}`, sent);
   return {
@@ -67,15 +109,7 @@ function clientOf(service: () => TestService): Client {
     },
     errors: async (query, options) => errorTexts(await gql(query, options)),
     send: sendTo,
-    post: (body, headers) => {
-      const isText = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
-      const text = isText ? body : JSON.stringify(body);
-      return sendTo("/graphql", {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body: text,
-      });
-    },
+    post: (body, headers) => sendTo("/graphql", { method: "POST", ...sentJson({ body, headers }) }),
     token: (user) => service().token(user),
     sql,
     async article({ author = 1, title = "A new title", content = "Some content.", ...given } = {}) {
@@ -111,16 +145,60 @@ export function expectNoTrace({ content, data }: Client): void {
 export const errorTexts = ({ errors = [] }: Pick<Answer, "errors">): string[] =>
   errors.map(({ message, extensions }) => `${extensions?.code}: ${message}`);
 
-async function send(url: string, { method, headers = {}, body, redirect }: Sent = {}): Promise<Reply> {
-  const streamed = body instanceof ReadableStream ? { duplex: "half" } : {};
-  const response = await fetch(url, {
-    method: method ?? (body ? "POST" : "GET"),
-    headers,
-    body,
-    ...(redirect && { redirect }),
-    ...streamed,
-  } as RequestInit);
-  const text = await response.text();
-  const isJson = /json/.test(response.headers.get("content-type") ?? "") && text !== "";
-  return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
+/** A request uses the connection of an earlier one: a new one for each would double the CPU time. */
+const AGENT = new Agent({ keepAlive: true });
+
+/** One request, with supertest. It sends no streams, which are left to `fetch`. */
+export async function send(url: string, { headers = {}, body, redirect, ...sent }: Sent = {}): Promise<Reply> {
+  const method = sent.method ?? (body ? "POST" : "GET");
+  if (body instanceof ReadableStream) {
+    const response = await fetch(url, { method, headers, body, redirect, duplex: "half" } as RequestInit);
+    return replyOf(response.status, response.headers, await response.text());
+  }
+  const { origin, pathname, search } = new URL(url);
+  const test = request(origin)[method.toLowerCase() as "get"](pathname + search);
+  test.agent(AGENT).redirects(redirect === "manual" ? 0 : 5);
+  // As text, which tests compare too.
+  test.buffer(true).parse(readText);
+  // Otherwise bytes would be sent as JSON.
+  test.serialize((bytes) => bytes);
+  if (typeof body === "string") test.type("text/plain;charset=UTF-8");
+  test.set({ "user-agent": "node", ...headers });
+  if (body !== undefined) test.send(typeof body === "string" ? body : Buffer.from(body));
+  test.once("request", ({ req }) => recordSent(req, body));
+  const { status, body: read } = await test;
+  // A response without a body is not read.
+  const text = typeof read === "string" ? read : "";
+  recordReceived(test.req, text);
+  return replyOf(status, headersOf(test.res as IncomingMessage), text);
+}
+
+function readText(response: Response, done: (error: null, text: string) => void): void {
+  const chunks: Buffer[] = [];
+  response.on("data", (chunk: Buffer) => chunks.push(chunk));
+  response.on("end", () => done(null, new TextDecoder().decode(Buffer.concat(chunks))));
+}
+
+function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i]!, rawHeaders[i + 1]!);
+  return headers;
+}
+
+function replyOf(status: number, headers: Headers, text: string): Reply {
+  const isJson = /^[^;]*[/+]json/.test(headers.get("content-type") ?? "") && text !== "";
+  return { status, headers, text, json: isJson ? JSON.parse(text) : undefined };
+}
+
+/** Text and bytes are sent unchanged, other values as JSON. */
+export function sentJson({ body, prefer, headers }: Omit<JsonSent, "as">): Pick<Sent, "headers" | "body"> {
+  const isRaw = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
+  return {
+    headers: {
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(prefer && { prefer }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: isRaw ? body : JSON.stringify(body) }),
+  };
 }

@@ -1,4 +1,4 @@
-import type { Client, Reply } from "./http-client.ts";
+import { type Client, type Reply, sentJson } from "./http-client.ts";
 
 /** Posts JSON. */
 export const sendJson = (
@@ -6,9 +6,4 @@ export const sendJson = (
   path: string,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Reply> =>
-  client.send(path, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
+): Promise<Reply> => client.send(path, { method: "POST", ...sentJson({ body: JSON.stringify(body), headers }) });

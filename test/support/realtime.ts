@@ -7,6 +7,7 @@ import {
 import { afterEach, expect } from "vitest";
 import { useRest } from "./rest-client.ts";
 import type { DemoUser, TestService } from "./service.ts";
+import { recorded } from "./transcript.ts";
 
 /** `todos` belong to their owner, `notes` may be read by everyone, `secrets` by no role. */
 export const TABLES = `
@@ -60,6 +61,9 @@ type ClientOptions = {
   readonly url?: string;
 };
 
+/** Those of Node, as the client uses them. */
+const RecordedSocket = recorded(WebSocket);
+
 /** The Supabase clients of a test file for a separate service. They are disconnected after each test. */
 export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl = TABLES): RealtimeClients {
   const { service, sql } = useRest(settings, ddl);
@@ -79,7 +83,7 @@ export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl
       const made = createClient<any, any>(url, key(), {
         auth: { persistSession: false },
         ...(accessToken && { accessToken }),
-        ...(realtime && { realtime }),
+        realtime: { transport: RecordedSocket as any, ...realtime },
       });
       clients.push(made);
       return made;

@@ -1,24 +1,9 @@
 import type { Logger } from "pino";
-import { beforeAll } from "vitest";
-import { createTestDatabase } from "./database.ts";
-import { type DemoUser, startTestService, type TestService } from "./service.ts";
+import { type JsonSent, type Reply, send, sentJson, useOwnService } from "./http-client.ts";
+import type { TestService } from "./service.ts";
 
-export type RestReply = {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  /** Undefined when the response is not JSON. */
-  readonly json: any;
-};
-
-export type RestSent = {
-  readonly method?: string;
-  readonly as?: DemoUser | "service";
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Text and bytes are sent unchanged, other values as JSON. */
-  readonly body?: unknown;
-  readonly prefer?: string;
-};
+export type RestReply = Reply;
+export type RestSent = JsonSent & { readonly method?: string };
 
 /** The client of a test file for the table interface of a separate service. */
 export type RestClient = {
@@ -35,16 +20,10 @@ export type RestClient = {
 
 /** Without GraphQL unless `settings` enable it. `ddl` is run before the first test, and the service knows its tables. `log` receives the log. */
 export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): RestClient {
-  let started: TestService;
-  beforeAll(async () => {
-    const database = await createTestDatabase();
-    if (ddl !== "") await database.owner.query(ddl);
-    started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
-    return () => started.stop();
-  });
-  const rest = (path: string, sent: RestSent = {}) => sendRest(started, path, sent);
+  const { service, sql } = useOwnService({ settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
+  const rest = (path: string, sent: RestSent = {}) => sendRest(service(), path, sent);
   return {
-    service: () => started,
+    service,
     rest,
     async rows(path, sent) {
       const { status, text, json } = await rest(path, sent);
@@ -55,27 +34,18 @@ export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "
       const { status, json } = await rest(path, sent);
       return [status, json?.code];
     },
-    sql: async (text, ...values) => (await started.database.owner.query(text, values)).rows,
+    sql,
   };
 }
 
 /** Sends one request to the table interface of a service. */
-export async function sendRest({ url, service, token }: TestService, path: string, sent: RestSent): Promise<RestReply> {
-  const { as, body, prefer } = sent;
+export function sendRest({ url, service, token }: TestService, path: string, sent: RestSent): Promise<RestReply> {
+  const { as, method = sent.body === undefined ? "GET" : "POST" } = sent;
   const apikey = service.tokens.issueKey(as === "service" ? "service_role" : "anon");
-  const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
-  const response = await fetch(`${url}/rest/v1/${path}`, {
-    method: sent.method ?? (body === undefined ? "GET" : "POST"),
-    headers: {
-      apikey,
-      ...(as && as !== "service" && { authorization: `Bearer ${token(as)}` }),
-      ...(body !== undefined && { "content-type": "application/json" }),
-      ...(prefer && { prefer }),
-      ...sent.headers,
-    },
-    ...(body !== undefined && { body: (isRaw ? body : JSON.stringify(body)) as RequestInit["body"] }),
-  });
-  const text = await response.text();
-  const isJson = /^[^;]*[/+]json/.test(response.headers.get("content-type") ?? "") && text !== "";
-  return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
+  const headers = {
+    apikey,
+    ...(as && as !== "service" && { authorization: `Bearer ${token(as)}` }),
+    ...sent.headers,
+  };
+  return send(`${url}/rest/v1/${path}`, { method, ...sentJson({ ...sent, headers }) });
 }

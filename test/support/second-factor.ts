@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, beforeEach } from "vitest";
+import { beforeEach } from "vitest";
 import type { Tracer } from "../../telemetry/span.ts";
+import { useOwnService } from "./http-client.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
-import { type DemoUser, startTestService, type TestService } from "./service.ts";
+import type { DemoUser, TestService } from "./service.ts";
 import { appCode } from "./totp.ts";
 
 /** The password of the demo accounts. */
@@ -41,26 +42,20 @@ export type FactorClient = {
 
 /** `tracer` follows the requests. */
 export function useFactors(settings: Readonly<Record<string, string>> = {}, tracer?: Tracer): FactorClient {
-  let started: TestService;
   let now = Date.now();
-  beforeAll(async () => {
-    const clock = () => now;
-    const all = { GRAPHQL_MAX_TABLES: "0", ...settings };
-    started = await startTestService(all, undefined, undefined, clock, tracer && { tracer });
-    return () => started.stop();
-  });
-  const sql = async (text: string, ...values: unknown[]) => (await started.database.owner.query(text, values)).rows;
+  const own = { settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, clock: () => now, tracer };
+  const { service, sql } = useOwnService(own);
   /** The token of each user in the running test, which stays valid when it enables a factor. */
   const tokens = new Map<DemoUser, string>();
   const epochOf = async (user: DemoUser) =>
-    (await sql("select epoch from auth_private.accounts where user_id = $1", IDS[user]))[0].epoch;
+    (await sql("select epoch from auth_private.accounts where user_id = $1", IDS[user]))[0]!.epoch;
   const signIn = async (user: DemoUser) => {
     const epoch = await epochOf(user);
-    const [{ session }] = await sql(
+    const [started] = await sql(
       "select auth_api.start_session($1, $2, null, sha256($3), null, null, $4, $5, 100) as session",
       ...[IDS[user], epoch, randomUUID(), new Date(now), new Date(now + 7 * 24 * 60 * MINUTE)],
     );
-    return started.token(user, { epoch, session, signedInAt: now });
+    return service().token(user, { epoch, session: started!.session, signedInAt: now });
   };
   beforeEach(async () => {
     tokens.clear();
@@ -70,10 +65,10 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}, trac
   const api = async (request: string, { as, headers, body }: Sent = {}) => {
     if (as && !tokens.has(as)) tokens.set(as, await signIn(as));
     const bearer = as && { authorization: `Bearer ${tokens.get(as)}` };
-    return sendTo(started.url, request, { body, headers: { ...bearer, ...headers } });
+    return sendTo(service().url, request, { body, headers: { ...bearer, ...headers } });
   };
   return {
-    service: () => started,
+    service,
     api,
     signIn,
     epochOf,

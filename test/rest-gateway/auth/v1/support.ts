@@ -2,6 +2,7 @@ import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { beforeAll, inject } from "vitest";
 import { NO_APPLICATION } from "../../../../app/load.ts";
 import { createTestDatabase } from "../../../support/database.ts";
+import { type Reply, send, sentJson } from "../../../support/http-client.ts";
 import { startTestService, type TestService } from "../../../support/service.ts";
 
 export const PASSWORD = "Correct-Horse-7!";
@@ -17,7 +18,6 @@ export type AuthService = {
   /** The status and the body of a request, with the anon key and a token. */
   send(request: string, sent?: { body?: unknown; token?: string; headers?: Record<string, string> }): Promise<Reply>;
 };
-type Reply = { readonly status: number; readonly json: any; readonly headers: Headers };
 
 type Kind = "bigint" | "uuid";
 
@@ -53,21 +53,16 @@ export function useAuth(
       return { client: own, email, id: data.user!.id };
     },
     sql: async (text, ...values) => (await started.database.owner.query(text, values)).rows,
-    async send(request, { body, token, headers = {} } = {}) {
+    send(request, { body, token, headers = {} } = {}) {
       const [method, path] = request.split(" ") as [string, string];
       const apikey = started.service.tokens.issueKey("anon");
-      const response = await fetch(started.url + path, {
-        method,
-        headers: {
-          apikey,
-          "content-type": "application/json",
-          authorization: `Bearer ${token ?? apikey}`,
-          ...headers,
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      return { status: response.status, json: text === "" ? undefined : JSON.parse(text), headers: response.headers };
+      const all = {
+        apikey,
+        authorization: `Bearer ${token ?? apikey}`,
+        "content-type": "application/json",
+        ...headers,
+      };
+      return send(started.url + path, { method, ...sentJson({ body: JSON.stringify(body), headers: all }) });
     },
   };
 }
