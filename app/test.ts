@@ -49,7 +49,11 @@ export type TestDatabase = {
   as(who: Who): Db;
   /** An access token, for the header Authorization. */
   token(user: User): string;
-  /** Starts the service with the application on a free port. It is stopped after the test file. */
+  /**
+   * Starts the service with the application on a free port. It is stopped after the test file. With supertest:
+   *
+   *   const { body } = await request(app.url).post("/notes").send({ text: "Call Ada" }).expect(201);
+   */
   start(): Promise<{ readonly url: string }>;
   /** What anonymous callers, the accounts of the database and service_role may do with each table, as Markdown. */
   accessMatrix(options?: AccessMatrixOptions): Promise<string>;

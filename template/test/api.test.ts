@@ -1,20 +1,20 @@
 import { testDatabase } from "content-service/test";
+import request from "supertest";
 import { expect, test } from "vitest";
 
 const db = await testDatabase();
-const { url } = await db.start();
+const app = await db.start();
 
 test("GET /hello names the role of the caller", async () => {
-  const headers = { authorization: `Bearer ${db.token(await db.user())}` };
-  expect(await (await fetch(`${url}/hello`)).json()).toEqual({ role: "anon" });
-  expect(await (await fetch(`${url}/hello`, { headers })).json()).toEqual({ role: "authenticated" });
+  const token = db.token(await db.user());
+  await request(app.url).get("/hello").expect(200, { role: "anon" });
+  await request(app.url).get("/hello").auth(token, { type: "bearer" }).expect(200, { role: "authenticated" });
 });
 
 test("a new user has a row, and adds a note", async () => {
   const grace = await db.user({ name: "Grace" });
   expect(await db.as(grace).query("select name from users")).toEqual([{ name: "Grace" }]);
-  const headers = { authorization: `Bearer ${db.token(grace)}`, "content-type": "application/json" };
-  const body = JSON.stringify({ text: "Call Ada" });
-  const response = await fetch(`${url}/notes`, { method: "POST", headers, body });
-  expect([response.status, await response.json()]).toMatchObject([201, { author_id: grace.id, text: "Call Ada" }]);
+  const adding = request(app.url).post("/notes").auth(db.token(grace), { type: "bearer" });
+  const { body } = await adding.send({ text: "Call Ada" }).expect(201);
+  expect(body).toMatchObject({ author_id: grace.id, text: "Call Ada" });
 });

