@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { faultsAtEachSize } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { linkIn, type MailServer, startMailServer } from "../support/mail-server.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { appCode } from "../support/totp.ts";
@@ -25,12 +25,12 @@ beforeAll(async () => {
   mails = await startMailServer(undefined, () => {});
   [service, browser] = await Promise.all([
     startTestService({ ...mails.settings, EMAIL_CONFIRM: "required", RECENT_SIGN_IN: "600", GRAPHQL_MAX_TABLES: "0" }),
-    launchBrowser(),
+    sharedBrowser(),
   ]);
   base = service.url.replace("127.0.0.1", "localhost");
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
   await mails?.close();
 });

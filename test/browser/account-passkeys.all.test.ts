@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, CDPSession, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { faultsAtEachSize } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { linkIn, type MailServer, startMailServer } from "../support/mail-server.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -23,11 +23,11 @@ beforeAll(async () => {
   if (!installed) return;
   mails = await startMailServer(undefined, () => {});
   const settings = { ...mails.settings, GRAPHQL_MAX_TABLES: "0" };
-  [service, browser] = await Promise.all([startTestService(settings), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService(settings), sharedBrowser()]);
   base = service.url.replace("127.0.0.1", "localhost");
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
   await mails?.close();
 });

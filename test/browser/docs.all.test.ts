@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
@@ -20,7 +20,7 @@ const faults: string[] = [];
 
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService(WITH_EXPLORER), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService(WITH_EXPLORER), sharedBrowser()]);
   context = await browser.newContext({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });
   context.setDefaultTimeout(120_000);
   page = await context.newPage();
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await page.goto(`${service.url}/docs`);
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
 });
 

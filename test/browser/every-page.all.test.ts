@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("every page");
@@ -18,7 +18,7 @@ beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
     startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on", ADVISOR: "on", MAIL_URL: "keep", SIGNUP: "open" }),
-    launchBrowser(),
+    sharedBrowser(),
   ]);
   base = service.url.replace("127.0.0.1", "localhost");
   [anonymous, signedIn] = await Promise.all([newPage(), newPage()]);
@@ -29,7 +29,7 @@ beforeAll(async () => {
   await request.post(`${base}/console/sign-in`, { form });
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
 });
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { Examples } from "../support/examples.ts";
 import { startTestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
@@ -13,10 +13,10 @@ const longer = {
 test.runIf(hasBrowser("long lists of the example pages"))(
   "the lists of the example pages end at 1,000 rows, and say so",
   async () => {
-    const [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+    const [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
     onTestFinished(async () => {
       delete process.env.VITE_ANON_KEY;
-      await browser.close();
+      await closePages();
       await service.stop();
     });
     process.env.VITE_ANON_KEY = service.service.tokens.issueKey("anon");

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { Examples } from "../support/examples.ts";
 import { linkIn, type MailServer, startMailServer } from "../support/mail-server.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -19,12 +19,12 @@ beforeAll(async () => {
   mails = await startMailServer(undefined, () => {});
   [service, browser, examples] = await Promise.all([
     startTestService({ ...mails.settings, EMAIL_CONFIRM: "required" }),
-    launchBrowser(),
+    sharedBrowser(),
     Examples.build(),
   ]);
   await examples.serve(service.url);
   return async () => {
-    await browser.close();
+    await closePages();
     await examples.close();
     await service.stop();
     await mails.close();

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { Examples, publishArticle, signIn } from "../support/examples.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
@@ -14,7 +14,7 @@ let browser: Browser;
 let key: string;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
   key = service.service.tokens.issueKey("anon");
   process.env.VITE_ANON_KEY = key;
   examples = await Examples.build();
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   delete process.env.VITE_ANON_KEY;
-  await browser?.close();
+  await closePages();
   await examples?.close();
   await service?.stop();
 });

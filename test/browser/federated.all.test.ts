@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
 import { violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { newCertificate } from "../support/certificate.ts";
 import { IdentityProvider } from "../support/identity-provider.ts";
 import { OAuthServer } from "../support/oauth-server.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
     IdentityProvider.start(),
     OAuthServer.start(),
     SamlTestProvider.start(),
-    launchBrowser(),
+    sharedBrowser(),
   ]);
   const file = join(await mkdtemp(join(tmpdir(), "providers-")), "providers.json");
   const corp = { name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, keys: [newCertificate("service")] };
@@ -48,7 +48,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
   for (const each of [oidc, oauth, saml]) each?.close();
 });

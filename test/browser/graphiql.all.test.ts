@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { bundleLibrary } from "../../build/browser-library.ts";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("the explorer");
@@ -13,10 +13,10 @@ let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ GRAPHIQL: "on", DOCS: "on" }), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService({ GRAPHIQL: "on", DOCS: "on" }), sharedBrowser()]);
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
 });
 

@@ -6,7 +6,7 @@ import jwt from "jsonwebtoken";
 import type { Browser, BrowserContext, Page, WebSocketRoute } from "playwright-core";
 import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { Relay } from "../support/relay.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
@@ -228,14 +228,14 @@ describe.skipIf(!installed)("in a browser", () => {
   const scripts = new Map<string, string>();
 
   beforeAll(async () => {
-    [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+    [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
     context = await browser.newContext();
     context.setDefaultTimeout(120_000);
     for (const name of Object.keys(CLIENTS)) scripts.set(name, await bundle(`test-${name}`));
     scripts.set("live-comments.ts", await bundle("test-live-comments.ts"));
   });
   afterAll(async () => {
-    await browser?.close();
+    await closePages();
     await service?.stop();
   });
 

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("the pages");
@@ -12,11 +12,11 @@ beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
     startTestService({ DOCS: "on", CONSOLE: "on", ADVISOR: "on" }),
-    launchBrowser(),
+    sharedBrowser(),
   ]);
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   await service?.stop();
 });
 

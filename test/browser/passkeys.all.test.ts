@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, CDPSession, Page } from "playwright-core";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("passkeys");
@@ -27,9 +27,9 @@ beforeAll(async () => {
   );
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   neighbour = `http://localhost:${(other.address() as AddressInfo).port}`;
-  [service, browser] = await Promise.all([startTestService({ CORS_ORIGINS: neighbour }), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService({ CORS_ORIGINS: neighbour }), sharedBrowser()]);
   return async () => {
-    await browser.close();
+    await closePages();
     other.close();
     await service.stop();
   };

@@ -2,7 +2,7 @@ import jwt from "jsonwebtoken";
 import type { Browser } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { TABLES, useRealtime } from "../support/realtime.ts";
 import { Relay } from "../support/relay.ts";
 import { JWT_SECRET } from "../support/service.ts";
@@ -35,8 +35,8 @@ function tokenOf(seconds: number): string {
 test.runIf(hasBrowser("channels"))(
   "in Chromium, a page gets the changes of its rows across lost connections and the expiry of its token",
   async () => {
-    const browser = await launchBrowser();
-    onTestFinished(() => browser.close());
+    const browser = await sharedBrowser();
+    onTestFinished(closePages);
     await using relay = await Relay.open(service().url);
     const page = await openPage(browser);
     const settings = { url: relay.url, key: service().service.tokens.issueKey("anon"), token: tokenOf(600) };
@@ -85,8 +85,8 @@ test.runIf(hasBrowser("channels"))(
 test.runIf(hasBrowser("the page of live changes"))(
   "in Chromium, /docs/live shows the changes of a table of any served schema, pauses and stops, and says why a table cannot be subscribed to",
   async () => {
-    const browser = await launchBrowser();
-    onTestFinished(() => browser.close());
+    const browser = await sharedBrowser();
+    onTestFinished(closePages);
     const page = await browser.newPage({ viewport: { width: 1000, height: 500 } });
     const faults: string[] = [];
     page.on("console", (message) => message.type() === "error" && faults.push(message.text()));

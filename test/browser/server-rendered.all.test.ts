@@ -4,16 +4,16 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createSite } from "../../demo/pages/server-rendered/server.ts";
 import { violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { startTestService } from "../support/service.ts";
 
 test.runIf(hasBrowser("the server-rendered page"))(
   "in Chromium, a server-rendered page signs in with @supabase/ssr, keeps the user after a reload, and signs out",
   async () => {
-    const [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+    const [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
     onTestFinished(() => service.stop());
-    onTestFinished(() => browser.close());
+    onTestFinished(closePages);
     const site = createSite(service.url, service.service.tokens.issueKey("anon")).listen(0, "127.0.0.1");
     await once(site, "listening");
     onTestFinished(() => void site.close());
@@ -68,9 +68,9 @@ test.runIf(hasBrowser("the links of the server-rendered page"))(
     const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
     const mails = await startMailServer(undefined, onTestFinished);
     const settings = { ...mails.settings, EMAIL_CONFIRM: "required", AUTH_PAGES: `${url}/link` };
-    const [service, browser] = await Promise.all([startTestService(settings), launchBrowser()]);
+    const [service, browser] = await Promise.all([startTestService(settings), sharedBrowser()]);
     onTestFinished(() => service.stop());
-    onTestFinished(() => browser.close());
+    onTestFinished(closePages);
     const { tokens } = service.service;
     site = createSite(service.url, tokens.issueKey("anon"), tokens.issueKey("service_role"));
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
@@ -27,7 +27,7 @@ let neighbourUrl: string;
 
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
   base = service.url.replace("127.0.0.1", "localhost");
   evil = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html><title>A page of another site</title>"),
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await page.goto(`${base}/live`);
 });
 afterAll(async () => {
-  await browser?.close();
+  await closePages();
   evil?.close();
   await service?.stop();
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { build, type PluginOption, type PreviewServer, preview } from "vite";
 import { afterAll, beforeAll } from "vitest";
-import { launchBrowser } from "./browser.ts";
+import { closePages, sharedBrowser } from "./browser.ts";
 import type { TestDatabase } from "./database.ts";
 import { startTestService, type TestService } from "./service.ts";
 
@@ -50,12 +50,12 @@ export function useExamples(installed: boolean, settings: Readonly<Record<string
   const used = {} as Used;
   beforeAll(async () => {
     if (!installed) return;
-    const parts = [startTestService(settings), launchBrowser(), Examples.build()] as const;
+    const parts = [startTestService(settings), sharedBrowser(), Examples.build()] as const;
     [used.service, used.browser, used.examples] = await Promise.all(parts);
     await used.examples.serve(used.service.url);
   });
   afterAll(async () => {
-    await used.browser?.close();
+    await closePages();
     await used.examples?.close();
     await used.service?.stop();
   });

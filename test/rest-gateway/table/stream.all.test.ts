@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import jwt from "jsonwebtoken";
 import { expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../../support/browser.ts";
+import { closePages, hasBrowser, sharedBrowser } from "../../support/browser.ts";
 import { EventStreamClient, type StreamSent } from "../../support/event-stream.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
@@ -318,8 +318,8 @@ test("curl -N shows a stream", async () => {
 
 test.skipIf(!hasBrowser("EventSource"))("EventSource in a browser resumes by itself", async () => {
   const { url, service: running } = service();
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
+  const browser = await sharedBrowser();
+  onTestFinished(closePages);
   const page = await browser.newPage();
   await page.goto(`${url}/live`);
   // As a string: the types of a page are not those of Node.
