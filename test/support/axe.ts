@@ -18,18 +18,22 @@ export async function violationsOf(page: Page, rule?: string): Promise<string[]>
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
 
-/** What is wrong with the page on a desktop and on a phone, light and dark: `390 pixels, dark: color-contrast: …` */
+/** What is wrong with the layout of the page on a phone and on a desktop, and with its access there, light and dark: `dark: color-contrast: …` */
 export async function faultsAtEachSize(page: Page): Promise<string[]> {
   const faults: string[] = [];
-  for (const width of [1280, 390]) {
+  for (const width of [390, 1280]) {
     await page.setViewportSize({ width, height: 844 });
-    await page.emulateMedia({ colorScheme: "light" });
     const overflow = await overflowOf(page);
     if (overflow !== 0) faults.push(`${width} pixels: ${overflow} too wide`);
-    faults.push(...(await violationsOf(page)).map((each) => `${width} pixels, light: ${each}`));
-    // The layout of both themes is the same, their colours are not.
-    await page.emulateMedia({ colorScheme: "dark" });
-    faults.push(...(await violationsOf(page, "color-contrast")).map((each) => `${width} pixels, dark: ${each}`));
   }
-  return faults;
+  return [...faults, ...(await violationsInBoth(page))];
+}
+
+/** What axe finds in light and dark. The layout of both themes is the same, their colours are not. */
+export async function violationsInBoth(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await violationsOf(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await violationsOf(page, "color-contrast");
+  return [...light.map((each) => `light: ${each}`), ...dark.map((each) => `dark: ${each}`)];
 }
