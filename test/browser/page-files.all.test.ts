@@ -30,75 +30,29 @@ const ROOTS: Readonly<Record<string, string>> = {
   "urql-page.tsx": "const page = <Articles />;",
 };
 
-/** What the tests do with the files of each client. */
-const COMMON = `
+/** What the tests do with session.ts, socket.ts and follow.ts. Those of Apollo and urql are shown by the example pages. */
+const FOLLOW = `
   import * as session from "./session";
-  import type { Comment, Read } from "./comments";
-  import { withComment } from "./comments";
+  import { ADDED, COMMENT, type Comment, READ, type Read, withComment } from "./comments";
+  import { follow, graphql } from "./follow";
   import { socket } from "./socket";
-  /** The ids and the texts that the page has shown, each time. */
+  /** The texts of the comments that the page has shown, each time. */
   const shown: string[][] = [];
-  const show = (read: Read | null | undefined): void =>
-    void shown.push((read?.article?.commentsConnection.edges ?? []).map(({ node: { id, content } }) => id + ": " + content));
-  const fail = (error: unknown): void => void (error && failures.push(error + JSON.stringify(error)));
   const failures: string[] = [];
-  addEventListener("unhandledrejection", ({ reason }) => void failures.push("unhandled: " + reason));`;
-const END = "Object.assign(globalThis, { session, socket, shown, failures, open, comment });";
-const CLIENTS = {
-  "follow.ts": `${COMMON}
-    import { ADDED, COMMENT, newComment, READ } from "./comments";
-    import { follow, graphql } from "./follow";
-    let current: Read = { article: null };
-    const add = (added: Comment): void => show((current = withComment(current, added)));
-    const open = (id: string) =>
-      follow<Read, { onCommentAdded: Comment }>({
-        query: READ,
-        subscription: ADDED,
-        variables: { id },
-        onRead: (read) => show((current = read ?? { article: null })),
-        onEvent: ({ onCommentAdded }) => add(onCommentAdded),
-        onError: fail,
-      });
-    async function comment(id: string, content: string): Promise<void> {
-      add(newComment(content, session.session()!.user));
-      const { data } = await graphql<{ readonly createComment: Comment }>(COMMENT, { id, content });
-      add(data.createComment);
-    }
-    ${END}`,
-  "urql.ts": `${COMMON}
-    import { gql } from "urql";
-    import { READ } from "./comments";
-    import { client, comment, follow, READ_DOCUMENT } from "./urql";
-    function open(id: string): void {
-      const watch = () =>
-        client
-          .query(gql(READ), { id }, { requestPolicy: "cache-only" })
-          .subscribe(({ data, error }) => (error ? fail(error) : show(data)));
-      let watched = watch();
-      session.onUser(() => {
-        watched.unsubscribe();
-        watched = watch();
-      });
-      follow(id, fail);
-    }
-    void withComment;
-    export const earlier = (page: { readonly startCursor: string | null } | undefined) =>
-      client.query(READ_DOCUMENT, { id: "1", before: page?.startCursor });
-    ${END}`,
-  "apollo.ts": `${COMMON}
-    import { gql } from "@apollo/client";
-    import { READ } from "./comments";
-    import { client, comment, follow, READ_DOCUMENT } from "./apollo";
-    function open(id: string): void {
-      const watched = client.watchQuery<Read>({ query: gql(READ), variables: { id }, fetchPolicy: "cache-only" });
-      watched.subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
-      follow(id, fail);
-    }
-    void withComment;
-    export const earlier = (page: { readonly startCursor: string | null } | undefined) =>
-      client.query({ query: READ_DOCUMENT, variables: { id: "1", before: page?.startCursor } });
-    ${END}`,
-};
+  const show = ({ article }: Read): void =>
+    void shown.push((article?.commentsConnection.edges ?? []).map(({ node: { content } }) => content));
+  let current: Read = { article: null };
+  const open = (id: string) =>
+    follow<Read, { onCommentAdded: Comment }>({
+      query: READ,
+      subscription: ADDED,
+      variables: { id },
+      onRead: (read) => show((current = read ?? { article: null })),
+      onEvent: ({ onCommentAdded }) => show((current = withComment(current, onCommentAdded))),
+      onError: (error) => void (error && failures.push(String(error))),
+    });
+  const comment = (id: string, content: string) => graphql(COMMENT, { id, content });
+  Object.assign(globalThis, { session, socket, shown, failures, open, comment });`;
 const SUPABASE = `
   import { createClient } from "@supabase/supabase-js";
   import { followComments } from "./live-comments";
@@ -127,7 +81,6 @@ const SUPABASE = `
       (error) => (error === undefined ? passed.push(failures.length) : failures.push(error)),
     );
   Object.assign(globalThis, { shown, failures, passed, joins, forged, open });`;
-const USED = /^\s*import type \{ Comment, Read \}/m;
 
 const installed = hasBrowser("the files of a page");
 const folder = mkdtempSync(join(tmpdir(), "page-files-"));
@@ -136,11 +89,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 beforeAll(() => {
   symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
   for (const [name, text] of FILES) writeFileSync(join(folder, name), text);
-  for (const [name, text] of Object.entries(CLIENTS))
-    writeFileSync(
-      join(folder, `test-${name}`),
-      name === "follow.ts" ? text : text.replace(USED, "import type { Read }"),
-    );
+  writeFileSync(join(folder, "test-follow.ts"), FOLLOW);
   writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);
   for (const [name, text] of COMPONENTS) {
     writeFileSync(join(folder, name), text);
@@ -231,8 +180,7 @@ describe.skipIf(!installed)("in a browser", () => {
     [service, browser] = await Promise.all([startTestService(), sharedBrowser()]);
     context = await browser.newContext();
     context.setDefaultTimeout(120_000);
-    for (const name of Object.keys(CLIENTS)) scripts.set(name, await bundle(`test-${name}`));
-    scripts.set("live-comments.ts", await bundle("test-live-comments.ts"));
+    for (const name of ["follow.ts", "live-comments.ts"]) scripts.set(name, await bundle(`test-${name}`));
   });
   afterAll(async () => {
     await closePages();
@@ -473,56 +421,6 @@ describe.skipIf(!installed)("in a browser", () => {
     },
   );
 
-  test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
-    "with %s a page misses no comment, and shows its own once",
-    async (client) => {
-      const { owner } = service.database;
-      const { rows } = await owner.query(
-        "insert into articles (title, content, author_id, status) values ('Followed', 'x', 1, 'PUBLISHED') returning id",
-      );
-      const id = String(rows[0].id);
-      const write = (content: string) =>
-        owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
-      /** Sockets are connected only while this is resolved. */
-      let connection = Promise.withResolvers<void>();
-      let socket: WebSocketRoute | null = null;
-      const page = await open(client, (page) =>
-        page.routeWebSocket(/\/graphql$/, async (route) => {
-          await connection.promise;
-          socket = route;
-          route.connectToServer();
-        }),
-      );
-      const shown = (): Promise<string[][]> => page.evaluate("shown");
-      const texts = async () => (await shown()).at(-1)?.map((line) => line.split(": ")[1]);
-
-      await page.evaluate(`session.signIn(${LOGIN})`);
-      await expect.poll(positionOfRead, POLL).toBeDefined();
-      await write("first");
-      await page.evaluate(`void open("${id}")`);
-      await expect.poll(texts, POLL).toEqual(["first"]);
-      await write("between the read and the subscription");
-      connection.resolve();
-      const two = ["first", "between the read and the subscription"];
-      await expect.poll(texts, POLL).toEqual(two);
-
-      connection = Promise.withResolvers();
-      await socket!.close({ code: 1012, reason: "the service is stopping" });
-      await write("while the socket was closed");
-      connection.resolve();
-      const three = [...two, "while the socket was closed"];
-      await expect.poll(texts, POLL).toEqual(three);
-
-      await page.evaluate(`comment("${id}", "own")`);
-      await write("last");
-      await expect.poll(texts, POLL).toEqual([...three, "own", "last"]);
-      const all = await shown();
-      expect(all.flat().filter((line) => /^new \d+: own$/.test(line))).not.toEqual([]);
-      expect(all.filter((lines) => lines.filter((line) => line.endsWith(": own")).length > 1)).toEqual([]);
-      expect(all.at(-1)!.filter((line) => line.startsWith("new"))).toEqual([]);
-    },
-  );
-
   test.each(Object.keys(ROOTS))("the component in %s lists articles, follows comments and sends one", async (name) => {
     scripts.set(name, await bundle(`test-${name}`));
     const { owner } = service.database;
@@ -569,7 +467,7 @@ describe.skipIf(!installed)("in a browser", () => {
     for (const content of ["one", "two"]) {
       await page.evaluate(`globalThis.stop = open("${id}"); 0`);
       await owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
-      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.split(": ")[1]);
+      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1);
       await expect.poll(texts, POLL).toContain(content);
       await page.evaluate("stop()");
     }
@@ -585,8 +483,7 @@ describe.skipIf(!installed)("in a browser", () => {
       owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
     await using relay = await Relay.open(service.url);
     const page = await open("follow.ts", undefined, relay.url);
-    const texts = async () =>
-      (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
+    const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1);
     await expect.poll(positionOfRead, POLL).toBeDefined();
     await write("read");
     await page.evaluate(`void open("${rows[0].id}")`);
@@ -607,8 +504,7 @@ describe.skipIf(!installed)("in a browser", () => {
       owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
     await using relay = await Relay.open(service.url);
     const page = await open("follow.ts", undefined, relay.url);
-    const texts = async () =>
-      (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
+    const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1);
     await page.evaluate(`session.signIn(${LOGIN})`);
     await expect.poll(positionOfRead, POLL).toBeDefined();
     await write("read");
@@ -673,7 +569,7 @@ describe.skipIf(!installed)("in a browser", () => {
       await service.database.owner.query("insert into comments (article_id, author_id, content) values (1, 2, $1)", [
         content,
       ]);
-      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.split(": ")[1]);
+      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1);
       await expect.poll(texts, POLL).toContain(content);
     },
   );
@@ -693,105 +589,6 @@ describe.skipIf(!installed)("in a browser", () => {
     }
     await expect.poll(() => sockets.length, POLL).toBe(5);
   });
-
-  test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
-    "with %s a page keeps the order while a comment is being sent, tries again, and forgets what the last user has read",
-    async (client) => {
-      const { owner } = service.database;
-      const { rows } = await owner.query(
-        "insert into articles (title, content, author_id, status) values ('Sent slowly', 'x', 1, 'PUBLISHED') returning id",
-      );
-      const id = String(rows[0].id);
-      const write = (content: string) =>
-        owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
-      const [send, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      /** The subscription of the page, as it was sent last; and a function that ends it with an error of this code. */
-      const subscribed: { id: string; payload: { extensions: { after?: string } } }[] = [];
-      let end: (code: string) => void;
-      let reads = { fail: 0 };
-      const page = await open(client, async (page) => {
-        await page.routeWebSocket(/\/graphql$/, (route) => {
-          const server = route.connectToServer();
-          route.onMessage((message) => {
-            const sent = JSON.parse(String(message));
-            if (sent.type === "subscribe") subscribed.push(sent);
-            server.send(message);
-          });
-          end = (code) => {
-            const { id } = subscribed.at(-1)!;
-            server.send(JSON.stringify({ id, type: "complete" }));
-            const payload = [{ message: "faked", extensions: { code } }];
-            route.send(JSON.stringify({ id, type: "error", payload }));
-          };
-        });
-        await page.route(/\/graphql$/, async (route) => {
-          const request = route.request();
-          if (request.postData()?.includes("createComment")) {
-            await send.promise;
-            const response = await route.fetch();
-            await answer.promise;
-            return route.fulfill({ response });
-          }
-          if (request.headers().authorization === undefined)
-            return route.fulfill({ json: { data: { article: null } } });
-          if (reads.fail-- > 0) return route.fulfill({ status: 503, body: "" });
-          return route.continue();
-        });
-      });
-      const shown = (): Promise<string[][]> => page.evaluate("shown");
-      const texts = async () => (await shown()).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
-      const failures = (): Promise<string[]> => page.evaluate("failures");
-
-      await page.evaluate(`session.signIn(${LOGIN})`);
-      await expect.poll(positionOfRead, POLL).toBeDefined();
-      await write("first");
-      await page.evaluate(`void open("${id}")`);
-      await expect.poll(texts, POLL).toEqual(["first"]);
-
-      await page.evaluate(`globalThis.sent = comment("${id}", "own"); 0`);
-      await expect.poll(texts, POLL).toEqual(["first", expect.stringMatching(/^new \d+: own$/)]);
-      await write("while it is sent");
-      await expect.poll(texts, POLL).toEqual(["first", "while it is sent", expect.stringMatching(/^new \d+: own$/)]);
-      send.resolve();
-      await expect.poll(texts, POLL).toEqual(["first", "while it is sent", "own"]);
-      await write("before the answer");
-      const four = ["first", "while it is sent", "own", "before the answer"];
-      await expect.poll(texts, POLL).toEqual(four);
-      answer.resolve();
-      await page.evaluate("sent");
-      expect(await texts()).toEqual(four);
-      expect(await failures()).toEqual([]);
-
-      end!("CHANGES_UNAVAILABLE");
-      await write("while changes were not read");
-      await expect.poll(texts, POLL).toEqual([...four, "while changes were not read"]);
-      expect(subscribed.length).toBe(2);
-      expect(subscribed[1]!.payload.extensions.after).toEqual(expect.any(String));
-      expect(await failures()).toEqual([expect.stringContaining("faked")]);
-
-      reads = { fail: 1 };
-      end!("CHANGES_MISSED");
-      await write("while the read failed");
-      const six = [...four, "while changes were not read", "while the read failed"];
-      await expect.poll(texts, POLL).toEqual(six);
-      await expect.poll(() => subscribed.length, POLL).toBe(3);
-      await write("after that");
-      await expect.poll(texts, POLL).toEqual([...six, "after that"]);
-      expect((await failures()).length).toBeGreaterThan(1);
-
-      const until = subscribed.length;
-      end!("INTERNAL_ERROR");
-      await expect.poll(() => subscribed.length, POLL).toBe(until + 1);
-      await write("after an error of the service");
-      const eight = [...six, "after that", "after an error of the service"];
-      await expect.poll(texts, POLL).toEqual(eight);
-
-      const other = await open(client);
-      await other.evaluate("session.signOut()");
-      await expect.poll(texts, POLL).toEqual([]);
-      expect((await failures()).filter((failure) => failure.startsWith("unhandled"))).toEqual([]);
-    },
-  );
 
   test("with live-comments.ts a page of supabase-js misses no comment, also after a gap", async () => {
     const { owner } = service.database;
@@ -901,21 +698,6 @@ describe.skipIf(!installed)("in a browser", () => {
     await expect.poll(failures, POLL).toBe(1);
     await expect.poll(() => page.evaluate("passed.at(-1) === failures.length"), POLL).toBe(true);
     expect(await page.evaluate("shown.length")).toBe(1);
-  });
-
-  test("live-comments.ts repeats a read that is not answered", async () => {
-    let reads = 0;
-    const { write, page, shown } = await followNew(1, async (page) => {
-      await page.addInitScript(() => {
-        const { timeout } = AbortSignal;
-        AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
-      });
-      await page.route(/\/rest\/v1\/comments/, (route) => (reads++ === 0 ? undefined : route.continue()));
-    });
-    await expect.poll(shown, POLL).toEqual(["1"]);
-    expect(await page.evaluate("failures.length")).toBe(1);
-    await write(["2"]);
-    await expect.poll(shown, POLL).toEqual(["1", "2"]);
   });
 
   test("live-comments.ts shows nothing after its end, also not what was being read", async () => {
