@@ -37,6 +37,10 @@ function lanesOf(lane: string): readonly Lane[] {
 
 /** Ends this process if the program fails. */
 function run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): void {
-  const { status, signal } = spawnSync(program, args, { stdio: "inherit", env: { ...process.env, ...environment } });
+  const { status, signal, error } = spawnSync(program, args, {
+    stdio: "inherit",
+    env: { ...process.env, ...environment },
+  });
+  if (error) console.error(`${error.message}: run it with npm test`);
   if (status !== 0) process.exit(status ?? (signal === "SIGINT" ? 130 : 1));
 }

@@ -1,15 +1,23 @@
 import { writeFileSync } from "node:fs";
+import type { UserConsoleLog } from "vitest";
 import type { Reporter, TestModule } from "vitest/node";
 import { readCosts } from "./costs.ts";
 import { readCounts } from "./counts.ts";
 import { LANES, type Lane, laneOf, lanesOfRun, listTestFiles } from "./lanes.ts";
 
 /**
- * Ends the test run with what takes most of its time, `The tests used 8 services, 9 databases and 2 processes.`, with the tests of other
- * lanes, and one plain line for programs: `12 passed, 0 failed, 1 skipped`. Writes the paths of the files that failed, a line each, to the file that the environment
+ * Ends the test run with what takes most of its time, `The tests used 8 services, 9 databases and 2 processes.`, with what was skipped
+ * because a program is not installed, with the tests of other lanes, and one plain line for programs: `12 passed, 0 failed, 1 skipped`. Writes the paths of the files that failed, a line each, to the file that the environment
  * variable FAILED_TEST_FILES names.
  */
 export default class Summary implements Reporter {
+  /** `skipped: a failover behind HAProxy, because /usr/sbin/haproxy is not installed` */
+  readonly #skipped = new Set<string>();
+
+  onUserConsoleLog({ content }: UserConsoleLog): void {
+    for (const line of content.split("\n")) if (line.startsWith("skipped")) this.#skipped.add(line);
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const states = modules.flatMap((module) => [...module.children.allTests()].map((test) => test.result().state));
     const count = (state: string) => states.filter((each) => each === state).length;
@@ -22,6 +30,7 @@ export default class Summary implements Reporter {
     const failed = count("failed") + broken + errors.length;
     const { services, databases, processes } = readCounts();
     process.stdout.write(`\nThe tests used ${services} services, ${databases} databases and ${processes} processes.\n`);
+    for (const line of this.#skipped) process.stdout.write(`${line}\n`);
     if (modules.length > 1) process.stdout.write(othersOf(lanesOfRun()));
     process.stdout.write(`\n${count("passed")} passed, ${failed} failed, ${count("skipped")} skipped\n`);
   }
