@@ -163,7 +163,8 @@ export async function send(url: string, { headers = {}, body, redirect, ...sent 
   // Otherwise bytes would be sent as JSON.
   test.serialize((bytes) => bytes);
   if (typeof body === "string") test.type("text/plain;charset=UTF-8");
-  test.set({ "user-agent": "node", ...headers });
+  // Also for HEAD, for which superagent would send none.
+  test.set({ "user-agent": "node", "accept-encoding": "gzip, deflate", ...headers });
   if (body !== undefined) test.send(typeof body === "string" ? body : Buffer.from(body));
   test.once("request", ({ req }) => recordSent(req, body));
   const { status, body: read } = await test;
