@@ -92,6 +92,7 @@ function rightsOn(database: Database, catalog: Catalog, config: Config): Rights 
     database,
     catalog: { current: catalog, onChange: () => {} },
     timeout: config.changesPolicyTimeout,
+    hasPreRequest: config.dbPreRequest !== null,
     searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],
     appSettings: config.appSettings,
     filterLimits: config,

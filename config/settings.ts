@@ -186,7 +186,7 @@ export const SETTINGS = {
   DB_PRE_REQUEST: setting(
     functionName,
     "",
-    "Function that every transaction of the table interface calls before its statement.",
+    "Function that every transaction of a caller calls first, on every interface, to refuse it or to set what policies read. Sign-in itself does not call it.",
   ),
   DB_ROOT_SPEC: setting(
     functionName,

@@ -14,6 +14,7 @@ import { registerPools, transactionTimes } from "./pool-metrics.ts";
 import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
+import { preRequestOf } from "./transaction/pre-request.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 import { PrimaryClient } from "./wire/primary.ts";
 
@@ -31,6 +32,9 @@ type DatabaseSettings = BudgetSettings &
     | "dbPreparedStatements"
     | "dbMaxResultBytes"
     | "dbSharedReads"
+    | "dbPreRequest"
+    | "dbSchemas"
+    | "dbExtraSearchPath"
     | "streamConnections"
     | "hasTasks"
     | "taskConcurrency"
@@ -80,6 +84,7 @@ export class Database {
   readonly #service: Transactions;
   /** The transactions of tasks, on the connections of the logins. */
   readonly #tasks: Readonly<Record<CallerLogin, Transactions>>;
+  readonly #settings: DatabaseSettings;
   readonly #logins: Logins;
   readonly #diagnosis: Diagnosis;
   /** Which caller gets a connection next. */
@@ -193,6 +198,7 @@ export class Database {
 
     this.statementTimeouts = statementTimeouts;
     this.budget = budget;
+    this.#settings = settings;
     this.#logins = logins;
     this.#data = admitted("data", dbPool, dbPoolShare);
     this.#admin = admitted("admin", few, 100);
@@ -215,12 +221,13 @@ export class Database {
   /** Applies what a new catalog knows about roles and code. */
   follow(catalog: Catalog): void {
     const { roles, code } = catalog;
+    const rules = { roles, preRequest: preRequestOf(this.#settings, catalog) };
     this.#diagnosis.follow(catalog);
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];
-    for (const transactions of all) transactions.follow(code);
-    this.replicas?.follow(catalog);
+    for (const transactions of all) transactions.follow(code, rules);
+    this.replicas?.follow(catalog, rules);
   }
 
   /** Round trips to the database so far. */

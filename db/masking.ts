@@ -1,11 +1,7 @@
-import { type DatabaseErrorLike, reasonOf, statusOf } from "./errors.ts";
+import type { DatabaseErrorLike } from "./errors.ts";
+import { chosenStatus, ownErrorIn, raisedObject } from "./own-errors.ts";
 import { REASONS } from "./problems/reasons.ts";
-
-/** `raise sqlstate 'PT402'` → 402 */
-export function chosenStatus(sqlstate: string): number | null {
-  const status = /^PT([2-5]\d\d)$/.exec(sqlstate)?.[1];
-  return status === undefined ? null : Number(status);
-}
+import { reasonOf, statusOf } from "./sqlstates.ts";
 
 /** The server cannot answer; which of its limits was reached is not said, except a limit on temporary files (53400). */
 const UNAVAILABLE = /^(08|53(?!400)|57P)/;
@@ -17,24 +13,11 @@ export function clientMessage({ code = "", message }: DatabaseErrorLike): string
   return UNAVAILABLE.test(code) ? REASONS["database unavailable"][2] : message;
 }
 
-/** The same for a subscriber, who gets no more than a message. */
-export const messageForSubscriber = (error: DatabaseErrorLike): string =>
-  clientMessage(error) ?? REASONS["internal error"][2];
-
-type RaisedObject = { readonly code: string; readonly message: string } & Readonly<Record<string, unknown>>;
-
-/** The message of `raise sqlstate 'PGRST' using message = '{"code":…,"message":…}'`; null if it is malformed. */
-export function raisedObject(text: string): RaisedObject | null {
-  const body = objectOf(text);
-  return typeof body?.code === "string" && typeof body.message === "string" ? (body as RaisedObject) : null;
-}
-
-/** The object that a JSON text or a value is; null for others. */
-export function objectOf(value: unknown): Record<string, unknown> | null {
-  try {
-    const parsed = typeof value === "string" ? JSON.parse(value) : value;
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
+/** The same for a subscriber, who gets no more than a message: `You are not a member (DENID; hint: ask)` */
+export function messageForSubscriber(error: DatabaseErrorLike): string {
+  const message = clientMessage(error) ?? REASONS["internal error"][2];
+  const own = ownErrorIn(error);
+  if (own === null) return message;
+  const { code, detail, hint } = own;
+  return `${message} (${[code, detail && `detail: ${detail}`, hint && `hint: ${hint}`].filter(Boolean).join("; ")})`;
 }

@@ -171,8 +171,7 @@ export class RequestIdentity {
   async requireValidKeys(): Promise<void> {
     const { keys } = this.credentials;
     if (keys.length === 0) return;
-    const none = { bearer: null, session: null, basic: null, unreadable: null };
-    const proofs = proofsOf({ ...none, keys }, this.#request, this.#context);
+    const proofs = proofsOf({ ...NO_CREDENTIALS, keys }, this.#request, this.#context);
     const found = await forSender(this, () => lookedUp(proofs.map(async (proof) => proof.caller())));
     if (!found.some((caller) => caller?.role === "service_role")) return;
     if (!this.#context.hasServiceKey) throw problem("service key off");
@@ -224,12 +223,11 @@ export class RequestIdentity {
   /** The caller that all credentials agree on; null stands for a session that has ended. */
   #agreed(callers: readonly (Caller | null)[]): Caller {
     const { anonymousRole, anonymous, hasServiceKey } = this.#context;
-    const isBrowser = Boolean(this.#request.headers.origin);
     let agreed: Caller | null = null;
     for (const caller of callers) {
       if (caller === null) continue;
       if (caller.role === "service_role" && !hasServiceKey) throw problem("service key off");
-      if (isBrowser && caller.role === "service_role") throw problem("service key in browser");
+      if (this.#request.headers.origin && caller.role === "service_role") throw problem("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
         // A credential that takes precedence over the service key is the anon key, which has fewer rights.
         if (agreed?.role === "service_role") throw problem("disagreement");
@@ -241,7 +239,10 @@ export class RequestIdentity {
     }
     // The cookie may belong to another service on the same host, so it need not be valid if there is another credential.
     if (agreed === null && callers.includes(null)) throw problem("no session");
-    const caller = agreed ?? callers[0] ?? anonymous;
+    const { keys, bearer, basic } = this.trial === null ? this.credentials : NO_CREDENTIALS;
+    // The claims of Authorization win over those of a key that agrees with it.
+    const named = (bearer ?? basic) && callers.at(bearer === null ? -1 : keys.length);
+    const caller = named && (agreed === null || isSame(named, agreed)) ? named : (agreed ?? callers[0] ?? anonymous);
     if (caller.role === "") throw problem("anonymous off");
     if (caller.credential?.kind === "session") this.#refuseForgery();
     return caller;
@@ -267,6 +268,7 @@ const lookedUp = (callers: readonly (Caller | null | Promise<Caller | null>)[]) 
     throw unavailabilityOf(error) ?? error;
   });
 
+const NO_CREDENTIALS = { bearer: null, session: null, basic: null, unreadable: null, keys: [] as readonly string[] };
 const isSame = (one: Caller, other: Caller) => one.role === other.role && one.claims.sub === other.claims.sub;
 
 /** Who has sent a request, as far as it is known before its credentials are verified. */

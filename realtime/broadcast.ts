@@ -2,11 +2,13 @@ import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import { problem } from "../db/problems/problem.ts";
+import type { RequestContext } from "../db/transaction/identity.ts";
 import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
+import { contextOf } from "../http/pipeline/request.ts";
+import { type ChannelAccess, PUBLIC } from "./channel-access.ts";
 import { PREFIX } from "./join.ts";
-import { type ChannelRights, PUBLIC } from "./private-channels.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
 import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
 import type { Topics } from "./topic.ts";
@@ -22,8 +24,7 @@ export type BroadcastEndpointOptions = {
   readonly errors: ErrorForm;
   readonly needsKey: boolean;
   readonly limits: Pick<Config, "bodyLimit" | "wsMaxMessageBytes" | "jsonMaxDepth">;
-  /** Rejects with Problem. */
-  rightsOf(caller: Caller, name: string): Promise<ChannelRights>;
+  readonly access: Pick<ChannelAccess, "admit" | "rightsOn">;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -72,7 +73,7 @@ export class BroadcastEndpoint implements HttpInterface {
     try {
       const caller = await exchange.identity.caller({ needsKey: this.#options.needsKey });
       if (request.method !== "POST") throw problem("POST only", { message: "the method must be POST" });
-      await this.#post(await this.#read(exchange), caller);
+      await this.#post(await this.#read(exchange), caller, contextOf(request, BASE));
       setHead(response, head);
       response.writeHead(202, { "Content-Length": "0" }).end();
     } catch (error) {
@@ -83,9 +84,11 @@ export class BroadcastEndpoint implements HttpInterface {
   }
 
   /** Nothing is sent unless all messages may be sent. */
-  async #post(messages: readonly Posted[], caller: Caller): Promise<void> {
+  async #post(messages: readonly Posted[], caller: Caller, request: RequestContext): Promise<void> {
+    const { access } = this.#options;
+    await access.admit(caller, request);
     for (const { name, isPrivate } of messages) {
-      const rights = isPrivate ? await this.#options.rightsOf(caller, name) : PUBLIC;
+      const rights = isPrivate ? await access.rightsOn(name, caller, request) : PUBLIC;
       if (!rights.broadcast.write) throw problem("may not write topic", { topic: name });
     }
     const shared = messages.map(({ name, isPrivate, broadcast }) =>

@@ -10,8 +10,8 @@ import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
+import { type ChannelAccess, type ChannelRights, PUBLIC } from "./channel-access.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
-import { type ChannelRights, type PrivateChannels, PUBLIC } from "./private-channels.ts";
 import { badToken, channelReason, malformed, notKept } from "./problem.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
 import type { ChangeRouter } from "./router.ts";
@@ -26,7 +26,7 @@ export type ChannelsOptions = {
   readonly bindings: Bindings;
   readonly resumption: Resumption;
   readonly topics: Topics;
-  readonly privateChannels: PrivateChannels;
+  readonly access: ChannelAccess;
   readonly callers: SocketCallers;
   readonly anonymousRole: string;
 };
@@ -59,7 +59,7 @@ export class Channels {
     const { bindings, topics, resumption } = this.#options;
     const request = parseJoin(message.topic, message.payload, MAX_BINDINGS);
     const caller = await socket.callerOf(request.token);
-    const rights = await this.#rightsOf(caller, request);
+    const rights = await this.#rightsOf(caller, request, socket);
     const numbered = bindings.number(request.bindings);
     const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request);
     const watches = await this.#watches(subscription, numbered, caller);
@@ -119,9 +119,13 @@ export class Channels {
     if (subscription) this.#options.resumption.keep(identity, subscription.received, socket.lastRef);
   }
 
-  async #rightsOf(caller: Caller, { isPrivate, name }: JoinRequest): Promise<ChannelRights> {
-    if (!isPrivate) return PUBLIC;
-    const rights = await this.#options.privateChannels.rightsOf(caller, name);
+  async #rightsOf(caller: Caller, { isPrivate, name }: JoinRequest, socket: ChannelSocket): Promise<ChannelRights> {
+    const { access } = this.#options;
+    if (!isPrivate) {
+      await access.admit(caller, socket.request);
+      return PUBLIC;
+    }
+    const rights = await access.rightsOn(name, caller, socket.request);
     if (!rights.broadcast.read && !rights.presence.read) throw problem("may not read topic", { topic: name });
     return rights;
   }
@@ -186,7 +190,7 @@ export class Channels {
   async #authorize(channel: Channel, token: string): Promise<void> {
     const { socket, request, subscription } = channel;
     const caller = await socket.callerOf(token);
-    const rights = await this.#rightsOf(caller, request);
+    const rights = await this.#rightsOf(caller, request, socket);
     const bindings = this.#options.bindings.number(request.bindings);
     const watches = await this.#watches(subscription, bindings, caller);
     if (!channel.isOpen) return;

@@ -11,9 +11,9 @@ import type { Peers } from "../http/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast.ts";
+import { ChannelAccess } from "./channel-access.ts";
 import { Channels } from "./channels.ts";
 import type { JoinLimitSettings } from "./join.ts";
-import { PrivateChannels } from "./private-channels.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
@@ -70,7 +70,8 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const fromSql = new SqlBroadcasts({ topics, jsonMaxDepth: settings.jsonMaxDepth });
   options.onBroadcast((part) => fromSql.receive(part));
   const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
-  const privateChannels = new PrivateChannels({ database, hasModule: settings.hasChannels, searchPath });
+  const { checker } = rights;
+  const access = new ChannelAccess({ database, checker, hasModule: settings.hasChannels, searchPath });
   const lostChannels = settings.hasFeed
     ? new LostChannels({ pool: options.changesPool, onError: options.onConnectionError })
     : null;
@@ -85,7 +86,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
       shared: lostChannels,
     }),
     topics,
-    privateChannels,
+    access,
     callers: new SocketCallers(options.onIdentityChange),
     anonymousRole: settings.dbAnonRole,
   });
@@ -105,7 +106,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
       errors: options.errors,
       needsKey,
       limits: settings,
-      rightsOf: (caller, name) => privateChannels.rightsOf(caller, name),
+      access,
       onInternalError,
     }),
     socket: {

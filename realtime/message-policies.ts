@@ -1,9 +1,8 @@
-import type { Caller } from "../db/caller.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
 import type { Database } from "../db/database.ts";
 import { conditionFor, type Policy } from "../db/rights/policies.ts";
 import { quoteIdentifier } from "../db/sql.ts";
-import { NO_REQUEST } from "../db/transaction/identity.ts";
+import type { Identity } from "../db/transaction/identity.ts";
 import { notPossible } from "./problem.ts";
 
 /** What a role may do with the table realtime.messages. */
@@ -81,8 +80,8 @@ export class MessagePolicies {
   }
 
   /** `topic` is what `realtime.topic()` returns. Rejects with Problem if there is no such table, or as a transaction does. */
-  async rightsOf(caller: Caller, topic: string): Promise<MessageRights> {
-    const text = await this.#read(caller, ACCESS, [], [["search_path", ""]]);
+  async rightsOn(topic: string, identity: Identity): Promise<MessageRights> {
+    const text = await this.#read(identity, ACCESS, [], [["search_path", ""]]);
     if (text === null) throw notPossible(WITHOUT_TABLE);
     const { mayRead, mayWrite, isRestricted, policies } = JSON.parse(text) as MessageAccess;
     if (!mayRead && !mayWrite) return { broadcast: NONE, presence: NONE };
@@ -94,14 +93,14 @@ export class MessagePolicies {
       ["search_path", path],
       ["realtime.topic", topic],
     ];
-    return JSON.parse((await this.#read(caller, evaluation(read, write), [topic], settings))!);
+    return JSON.parse((await this.#read(identity, evaluation(read, write), [topic], settings))!);
   }
 
   /** The first value, or null without a row. Whatever functions of policies write is rolled back. */
-  async #read(caller: Caller, text: string, values: string[], given: readonly Setting[]): Promise<string | null> {
-    const identity = { caller, request: NO_REQUEST, settings: { fixed: [], given } };
-    const transactions = this.#options.database.forRole(caller.role);
-    const [result] = await transactions.run(identity, [{ text, values }], { rollback: true });
+  async #read(identity: Identity, text: string, values: string[], given: readonly Setting[]): Promise<string | null> {
+    const transactions = this.#options.database.forRole(identity.caller.role);
+    const set = { ...identity, settings: { fixed: [], given } };
+    const [result] = await transactions.run(set, [{ text, values }], { rollback: true });
     return result!.rows[0]?.[0]?.toString() ?? null;
   }
 }

@@ -3,8 +3,10 @@ import type { Config } from "../config/config.ts";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { isRefusal, Problem, problem } from "../db/problems/problem.ts";
+import type { RequestContext } from "../db/transaction/identity.ts";
 import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import { type SocketExchange, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
+import { contextOf } from "../http/pipeline/request.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
 import { filterLength, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
@@ -27,6 +29,7 @@ const INTERNAL_ERROR = 1011;
 const PING_PAUSE = 100;
 /** A client for which this many times the limit is buffered is disconnected. */
 const MAX_BUFFERED = 16;
+const PATH = "/realtime/v1/websocket";
 const HEARTBEAT_TOPIC = "phoenix";
 
 /** One WebSocket and its channels. */
@@ -73,6 +76,12 @@ export class ChannelSocket {
     exchange.onMessage((data, isBinary) => this.#receive(data, isBinary));
     websocket.on("pong", (payload) => this.#pong(String(payload)));
     websocket.once("close", (code) => this.#close(code));
+  }
+
+  /** The request as functions and policies see it. */
+  get request(): RequestContext {
+    const { request, identity } = this.exchange;
+    return contextOf(request, PATH, { showsCredentials: identity.showsCredentials });
   }
 
   get isOpen(): boolean {

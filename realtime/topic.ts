@@ -1,8 +1,8 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
 import type { Peers } from "../http/process/peers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
+import type { ChannelRights } from "./channel-access.ts";
 import { Presences } from "./presence.ts";
-import type { ChannelRights } from "./private-channels.ts";
 import { isChannelProblem } from "./problem.ts";
 import { SharedText, type Version } from "./serializer.ts";
 import {

@@ -133,6 +133,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     database,
     catalog,
     timeout: settings.changesPolicyTimeout,
+    hasPreRequest: settings.dbPreRequest !== null,
     searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
     appSettings: settings.appSettings,
     filterLimits: settings,
@@ -192,7 +193,7 @@ function tableStreams(options: RestOptions, rights: Rights): TableStreams {
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: TableStreams): TableInterface {
   const { settings, database, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
-  const { dbAnonRole: anonymousRole, openapi: openApi, dbPreRequest: preRequest } = settings;
+  const { dbAnonRole: anonymousRole, openapi: openApi } = settings;
   const described = { openApi, baseUrl, hasReplicas: database.replicas !== null };
   const shared = {
     catalog,
@@ -204,7 +205,6 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
       maxBytes: settings.dbMaxResultBytes || null,
     },
     limits: settings,
-    preRequest,
     errorVerbosity: settings.clientErrorVerbosity,
   };
   tasks?.register("function", new FunctionTaskHandler(shared));

@@ -61,6 +61,7 @@ export const DATABASE = {
   "unknown object": [400, "VALIDATION_ERROR", "unknown name of a database object"],
   "broken object": [500, "INTERNAL_ERROR", "a database object has an invalid definition"],
   "assigned by the service": [400, "VALIDATION_ERROR", "this field is assigned by the service"],
+  "raised with an own code": [400, "VALIDATION_ERROR", "refused by the database"],
   raised: [400, "VALIDATION_ERROR", "refused by the database"],
   "too often": [429, "RATE_LIMITED", "too many requests; try again later"],
   "read-only": [405, "PERMISSION_DENIED", "this request is read-only"],

@@ -10,13 +10,18 @@ export type Fault = {
   readonly code?: RestCode;
 };
 
+/** An error with a SQLSTATE that the application has invented: `raise sqlstate 'DENID' using message = …, hint = …` */
+export type OwnError = { readonly code: string; readonly status: number; readonly detail?: string | undefined };
+
 /** What a problem says besides its reason. An interface sends what its format has a place for. */
 export type More = {
   /** Replaces the text of the reason: the message that the database has for it. */
   readonly message?: string;
   readonly details?: unknown;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly faults?: readonly Fault[];
+  /** Its code and status replace those of the reason. */
+  readonly own?: OwnError;
   /** In place of that of the reason: a resource has its own code for a missing record. */
   readonly code?: RestCode;
   /** Seconds after which a retry may succeed. */
@@ -67,7 +72,7 @@ export class Problem extends Error {
   }
 
   get status(): number {
-    return REASONS[this.reason][0];
+    return this.more.own?.status ?? REASONS[this.reason][0];
   }
 
   get code(): RestCode {

@@ -8,6 +8,7 @@ import type { Mark } from "../changes/source.ts";
 import type { CallerLogin } from "../database.ts";
 import type { Identity } from "../transaction/identity.ts";
 import type { Transactions } from "../transaction/transaction.ts";
+import type { CallerRules } from "../transaction/transaction-plan.ts";
 import { type FallbackReason, mayRepeat, reasonOf } from "./fallback.ts";
 import { PrimaryPosition } from "./primary-position.ts";
 import type { CommitPosition, Located, LocatedOptions, Reader, Reading, SharedWrites } from "./reading.ts";
@@ -181,11 +182,11 @@ export class Replicas {
       return found ? this.#read(read, found) : this.#fallBack(read, "behind");
     };
 
-  /** Applies what a new catalog knows about code, and about roles that read at the primary. */
-  follow({ code, roles }: Pick<Catalog, "code" | "roles">): void {
+  /** Applies what a new catalog knows about code and callers, and about roles that read at the primary. */
+  follow({ code, roles }: Pick<Catalog, "code" | "roles">, rules?: CallerRules): void {
     const isOff = ({ settings }: Role) => settings.some(([name, value]) => name === READ && value === "primary");
     this.#offRoles = new Set([...roles.values()].filter(isOff).map(({ name }) => name));
-    for (const each of this.#replicas.transactions) each.follow(code);
+    for (const each of this.#replicas.transactions) each.follow(code, rules);
   }
 
   sendReads(): void {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DatabaseError } from "pg-protocol";
 import type { Caller } from "../caller.ts";
-import type { Catalog, Setting } from "../catalog/catalog.ts";
+import type { Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
 import { isTimeout, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
@@ -13,13 +13,14 @@ import type { RawRow } from "../wire/connection.ts";
 
 export type CheckerOptions = {
   readonly database: Pick<Database, "forRole">;
-  readonly catalog: { readonly current: Catalog };
   /** Milliseconds after which a statement of a policy is cancelled. */
   readonly timeout: number;
   /** The search path of functions without their own. */
   readonly searchPath: readonly string[];
   /** `app.settings.*`, for functions. */
   readonly appSettings: readonly Setting[];
+  /** Whether a function runs before what a caller does: it may refuse the caller, and set what policies read. */
+  readonly hasPreRequest?: boolean;
   /** Milliseconds that the watches of a batch of changes, which are asked about together, wait for their answers. */
   readonly patience?: number;
 };
@@ -47,7 +48,7 @@ export type Manner = keyof typeof SLOTS;
 const SLOTS = { together: 2, alone: 2, "at length": 1 };
 /** Milliseconds. */
 const PATIENCE = 250;
-/** Callers in one transaction. */
+/** Callers in one transaction. What DB_PRE_REQUEST has set for one must not be read by the next. */
 const CHUNK = 200;
 const RETRY_MILLISECONDS = 200;
 const MAX_RETRY_MILLISECONDS = 5000;
@@ -101,16 +102,36 @@ export class Checker {
     alone: new Semaphore(SLOTS.alone),
     "at length": new Semaphore(SLOTS["at length"]),
   };
-  /** The session settings of each role. */
-  readonly #settings = new WeakMap<Catalog, Map<string, readonly Setting[]>>();
+  readonly #settings: Readonly<Record<"brief" | "long" | "admission", readonly Setting[]>>;
   readonly #closed = new AbortController();
 
   constructor(options: CheckerOptions) {
+    const { timeout, patience = PATIENCE } = options;
     this.#options = options;
+    this.#settings = {
+      brief: settingsOf(options, Math.min(timeout, patience)),
+      long: settingsOf(options, timeout),
+      admission: settingsOf(options, null),
+    };
   }
 
   get isClosed(): boolean {
     return this.#closed.signal.aborted;
+  }
+
+  /** Whether each caller is asked about in a transaction of their own. */
+  get decidesAlone(): boolean {
+    return this.#options.hasPreRequest ?? false;
+  }
+
+  /**
+   * Runs DB_PRE_REQUEST for a caller who subscribes. Rejects with its refusal, as transactions do. Null if there is nothing to run.
+   */
+  admit(identity: Identity): Promise<unknown> | null {
+    const { database, hasPreRequest } = this.#options;
+    if (!hasPreRequest) return null;
+    const settings = { fixed: this.#settings.admission, given: [] };
+    return database.forRole(identity.caller.role).run({ ...identity, settings }, [NOTHING]);
   }
 
   inquiry(manner: Manner): Inquiry {
@@ -124,14 +145,15 @@ export class Checker {
   async once(role: string, statements: readonly Statement[], inquiry: Inquiry | null = null): Promise<RawRow[]> {
     const caller: Caller = { role, claims: {}, expiresAt: null, refused: null };
     const all = [...statements.slice(0, -1), CUSTOM_PLAN, statements.at(-1)!];
-    return (await this.#run(caller, all, inquiry)).at(-1)!;
+    return (await this.#run(caller, all, inquiry, true)).at(-1)!;
   }
 
   /** Runs a statement for callers of the same role. Returns the rows or the error of each, in order. */
   async each(callers: readonly Caller[], statement: Statement, inquiry: Inquiry): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
-    for (let from = 0; from < callers.length; from += CHUNK)
-      outcomes.push(...(await this.#chunk(callers.slice(from, from + CHUNK), statement, inquiry)));
+    const chunk = this.decidesAlone ? 1 : CHUNK;
+    for (let from = 0; from < callers.length; from += chunk)
+      outcomes.push(...(await this.#chunk(callers.slice(from, from + chunk), statement, inquiry)));
     return outcomes;
   }
 
@@ -154,18 +176,28 @@ export class Checker {
     }
   }
 
-  #run(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
-    const answer = this.#inSlot(caller, statements, inquiry);
+  #run(
+    caller: Caller,
+    statements: readonly Statement[],
+    inquiry: Inquiry | null,
+    isOfRole = false,
+  ): Promise<RawRow[][]> {
+    const answer = this.#inSlot(caller, statements, inquiry, isOfRole);
     return inquiry === null ? answer : inquiry.wait(answer);
   }
 
-  async #inSlot(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
+  async #inSlot(
+    caller: Caller,
+    statements: readonly Statement[],
+    inquiry: Inquiry | null,
+    isOfRole: boolean,
+  ): Promise<RawRow[][]> {
     const slots = this.#slots[inquiry?.manner ?? "together"];
     await slots.enter();
     const start = performance.now();
     let isError = true;
     try {
-      const results = await this.#retrying(caller, statements, inquiry);
+      const results = await this.#retrying(caller, statements, inquiry, isOfRole);
       isError = false;
       return results;
     } finally {
@@ -174,7 +206,12 @@ export class Checker {
     }
   }
 
-  async #retrying(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
+  async #retrying(
+    caller: Caller,
+    statements: readonly Statement[],
+    inquiry: Inquiry | null,
+    isOfRole: boolean,
+  ): Promise<RawRow[][]> {
     const deadline = inquiry?.deadline ?? null;
     const isBrief = inquiry !== null && inquiry.manner !== "at length";
     const { database } = this.#options;
@@ -185,7 +222,7 @@ export class Checker {
       if (deadline?.aborted) throw tooLate();
       try {
         const identity = this.#identityOf(caller, isBrief);
-        const results = await database.forRole(caller.role).run(identity, statements, { signal });
+        const results = await database.forRole(caller.role).run(identity, statements, { signal, isOfRole });
         return results.map(({ rows }) => rows);
       } catch (error) {
         closed.throwIfAborted();
@@ -197,27 +234,20 @@ export class Checker {
   }
 
   #identityOf(caller: Caller, isBrief: boolean): Identity {
-    const { current } = this.#options.catalog;
-    const byRole = this.#settings.get(current) ?? new Map<string, readonly Setting[]>();
-    this.#settings.set(current, byRole);
-    const key = `${isBrief} ${caller.role}`;
-    const fixed = byRole.get(key) ?? this.#settingsOf(current.roles.get(caller.role)?.settings ?? [], isBrief);
-    byRole.set(key, fixed);
-    return { caller, request: NO_REQUEST, settings: { fixed, given: [] } };
-  }
-
-  #settingsOf(ofRole: readonly Setting[], isBrief: boolean): readonly Setting[] {
-    const { timeout, patience = PATIENCE, searchPath, appSettings } = this.#options;
-    return [
-      ...ofRole,
-      ["search_path", searchPath.map(quoteIdentifier).join(", ")],
-      ["transaction_read_only", "on"],
-      ["jit", "off"],
-      ...appSettings,
-      ["statement_timeout", String(isBrief ? Math.min(timeout, patience) : timeout)],
-    ];
+    return { caller, request: NO_REQUEST, settings: { fixed: this.#settings[isBrief ? "brief" : "long"], given: [] } };
   }
 }
+
+/** Without a timeout, that of the role applies. */
+const settingsOf = ({ searchPath, appSettings }: CheckerOptions, timeout: number | null): readonly Setting[] => [
+  ["search_path", searchPath.map(quoteIdentifier).join(", ")],
+  ["transaction_read_only", "on"],
+  ["jit", "off"],
+  ...appSettings,
+  ...(timeout === null ? [] : [["statement_timeout", String(timeout)] as const]),
+];
+
+const NOTHING: Statement = { text: "select", values: [] };
 
 const tooLate = () => new CheckError("the answer took too long", true);
 

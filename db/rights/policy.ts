@@ -100,6 +100,7 @@ export class Policy {
 
   async #classify(): Promise<void> {
     const { sql, table, role, catalog, checker } = this.#options;
+    if (checker.decidesAlone) return;
     const context: PolicyContext = { columns: table.columns, dependence: catalog.dependence };
     const terms = termsOf(sql, context);
     if (terms !== null) {

@@ -7,7 +7,7 @@ import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter
 import { Policy } from "./policy.ts";
 import { type Watch, Watches } from "./subscriber-watches.ts";
 
-type RightsOptions = Omit<CheckerOptions, "catalog"> & {
+type RightsOptions = CheckerOptions & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
   /** The limits of filters. */
   readonly filterLimits: PatternLimits;
@@ -92,8 +92,9 @@ export class Rights {
     if (!table) return { refusal: `there is no table ${name.schema}.${name.name}` };
     const access = accessOf(catalog, role, table);
     if (access === undefined || "refusal" in access) return access;
-    const { columns, condition } = access;
+    const { columns } = access;
     const { checker } = this;
+    const condition = access.condition ?? (checker.decidesAlone ? "true" : null);
     return {
       columns,
       policy: condition === null ? null : new Policy({ sql: condition, table, role, catalog, checker }),

@@ -165,9 +165,8 @@ export class RowAccessCheck {
 
   /** The first row; undefined without one. */
   async #run(caller: Caller, { schema }: Table, text: string, values: readonly string[]) {
-    const { database, appSettings, catalog } = this.#options;
+    const { database, appSettings } = this.#options;
     const fixed: readonly Setting[] = [
-      ...(catalog().roles.get(caller.role)?.settings ?? []),
       ["search_path", quoteIdentifier(schema)],
       ["transaction_read_only", "on"],
       ...appSettings,

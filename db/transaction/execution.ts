@@ -38,11 +38,12 @@ export type RunOptions = FrameOptions & {
 /** What a transaction does. */
 export type Work = {
   readonly identity: Identity;
-  /** All statements of the transaction. Those of the caller are from `first` up to, but not including, `last`. */
+  /** Those of the caller are from `first` up to, but not including, `last`; the one with the settings is at `settingsAt`. */
   readonly statements: readonly NamedStatement[];
   readonly batchOptions: BatchOptions;
   readonly first: number;
   readonly last: number;
+  readonly settingsAt: number;
   /** What `runsCode` is based on. */
   readonly code: Code;
   /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
@@ -154,8 +155,8 @@ class Execution {
   }
 
   #succeed(batch: Batch, broken?: Error): void {
-    const { first, last, onReplayed, isFramed } = this.#work;
-    onReplayed?.(isFramed ? this.#replayed : replayedIn(batch, first));
+    const { first, last, settingsAt, onReplayed, isFramed } = this.#work;
+    onReplayed?.(isFramed ? this.#replayed : replayedIn(batch, settingsAt));
     this.#finish(broken, () => this.#resolve(batch.results.slice(first, last)));
   }
 
@@ -184,7 +185,7 @@ class Execution {
     const options = { ...this.#work.batchOptions, recipient: null, onCompleted: undefined };
     // If it fails, what has been replayed stays unknown.
     const look: Batch = new Batch([REPLAYED], options, (error) => {
-      if (error === null) this.#replayed = replayedIn(look, look.results.length);
+      if (error === null) this.#replayed = replayedIn(look, 0);
     });
     look.followedBy(batch, this.#connection.client);
     return look;
@@ -281,8 +282,8 @@ const POSITION: NamedStatement = {
 export const REPLAYED: NamedStatement = { text: `select ${REPLAYED_LSN}`, values: [], name: "replayed" };
 
 /** What the server had replayed, which the statement before `first` returns last; null if it is no replica. */
-export function replayedIn({ results }: Pick<Batch, "results">, first: number): bigint | null {
-  const replayed = results[first - 1]!.rows[0]!.at(-1);
+export function replayedIn({ results }: Pick<Batch, "results">, at: number): bigint | null {
+  const replayed = results[at]!.rows[0]!.at(-1);
   return replayed ? BigInt(replayed.toString()) : null;
 }
 

@@ -45,6 +45,19 @@ export type TransactionSettings = {
 
 const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 
+const combined = new WeakMap<readonly Setting[], WeakMap<readonly Setting[], readonly Setting[]>>();
+
+/** With further settings, which those of the identity override. Equal lists have one result, for which the text is cached. */
+export function withSettings(identity: Identity, further: readonly Setting[]): Identity {
+  if (further.length === 0) return identity;
+  const { fixed, given } = identity.settings ?? NO_SETTINGS;
+  const known = combined.get(further) ?? new WeakMap<readonly Setting[], readonly Setting[]>();
+  combined.set(further, known);
+  const all = known.get(fixed) ?? [...further, ...fixed];
+  known.set(fixed, all);
+  return { ...identity, settings: { fixed: all, given } };
+}
+
 /**
  * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
  */

@@ -72,7 +72,7 @@ export class RowStream {
 
   /** What the server has replayed, before the transaction begins; null if it is no replica. */
   async replayed(): Promise<bigint | null> {
-    return replayedIn({ results: await this.#run([REPLAYED]) }, 1);
+    return replayedIn({ results: await this.#run([REPLAYED]) }, 0);
   }
 
   /** Runs the opening statements and returns their results. Rejects with pg's DatabaseError. */

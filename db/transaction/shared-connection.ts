@@ -163,7 +163,7 @@ export class SharedConnection {
     if (isAborted(sent)) reject(work.signal!.reason);
     else if (problem) reject(problem);
     else {
-      work.onReplayed?.(replayedIn(sent.batch, work.first));
+      work.onReplayed?.(replayedIn(sent.batch, work.settingsAt));
       resolve([sent.batch.results[work.first]!]);
     }
   }

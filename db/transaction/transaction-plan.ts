@@ -3,13 +3,15 @@ import type { Span } from "../../telemetry/span.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Failure } from "../advisor/diagnosis.ts";
+import type { Caller } from "../caller.ts";
+import type { Role, Setting } from "../catalog/catalog.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import { problem } from "../problems/problem.ts";
 import type { ReplicationOptions } from "../replicas/reading.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { SlowTransactions } from "./activity.ts";
 import type { RunOptions, Work } from "./execution.ts";
-import { type Identity, settingsStatement } from "./identity.ts";
+import { type Identity, settingsStatement, withSettings } from "./identity.ts";
 import type { PoolOptions } from "./pool.ts";
 import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
@@ -50,6 +52,16 @@ type PlannerOptions = Pick<
   "sharedReads" | "statementTimeoutOf" | "onFailure" | "onWritten" | "maxResultBytes" | "isReplica"
 >;
 
+/** What transactions take from the catalog beside its code. */
+export type CallerRules = {
+  /** The session settings of each role, which those of a transaction override. */
+  readonly roles: ReadonlyMap<string, Pick<Role, "settings">>;
+  /** The call of DB_PRE_REQUEST, which precedes what a caller does; null for none. */
+  readonly preRequest: Statement | null;
+};
+
+const NO_RULES: CallerRules = { roles: new Map(), preRequest: null };
+
 /** A transaction of several round trips: what is sent first and last. */
 type OpenPlan = {
   readonly opening: readonly NamedStatement[];
@@ -62,6 +74,7 @@ type OpenPlan = {
 export class TransactionPlanner {
   /** What the current catalog knows about code. */
   code = UNKNOWN_CODE;
+  #rules = NO_RULES;
   readonly #options: PlannerOptions;
   readonly #preparation: Preparation;
   readonly #known = new KnownStatements();
@@ -71,26 +84,39 @@ export class TransactionPlanner {
     this.#preparation = preparation;
   }
 
+  follow(code: Code, rules: CallerRules = NO_RULES): void {
+    this.code = code;
+    this.#rules = rules;
+  }
+
+  /** The isolation level that the transaction chooses, or its role: `alter role … set default_transaction_isolation`. */
+  isolationFor({ role }: Caller, { isolation }: FrameOptions): FrameOptions["isolation"] {
+    return isolation ?? isolationOf(this.#rules.roles.get(role)?.settings ?? []);
+  }
+
   /** Throws Problem for text that Postgres cannot store. */
-  plan(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
+  plan(identity: Identity, own: readonly Statement[], options: RunOptions): Work {
     const { recipient = null, span } = identity.request;
     const { role } = identity.caller;
     const { onFailure, onWritten } = this.#options;
     const { code } = this;
+    const statements = options.isOfRole ? own : this.#afterPreRequest(own);
     const runsCode = this.#known.runCode(role, statements, code);
-    const frame = frameOf(statements.length, options, runsCode);
-    const first = frame.begin.length + 1;
+    const isolation = this.isolationFor(identity.caller, options);
+    const frame = frameOf(own.length, { ...options, isolation }, runsCode);
+    const first = frame.begin.length + 1 + statements.length - own.length;
     const report = onWritten && writtenOf(identity, options, onWritten);
     const end = report ? [HAS_WRITTEN, ...frame.end] : frame.end;
     return {
       identity,
+      settingsAt: frame.begin.length,
       statements: this.#statementsOf(identity, statements, { begin: frame.begin, end }, options.unlimitedResult),
-      batchOptions: this.#batchOptions(options, recipient, first, statements.length),
+      batchOptions: this.#batchOptions(options, recipient, first, own.length),
       first,
-      last: first + statements.length,
+      last: first + own.length,
       code,
       runsCode,
-      pace: runsCode ? null : this.#paceOf(role, statements, options),
+      pace: runsCode || isolation ? null : this.#paceOf(role, statements, options),
       isFramed: frame.end.length > 0,
       recipient,
       signal: options.signal,
@@ -104,10 +130,12 @@ export class TransactionPlanner {
   }
 
   /** Plans a transaction of several round trips. Throws Problem for text that Postgres cannot store. */
-  open(identity: Identity, statements: readonly Statement[], options: FrameOptions): OpenPlan {
+  open(identity: Identity, own: readonly Statement[], options: FrameOptions): OpenPlan {
     const { code } = this;
+    const statements = this.#afterPreRequest(own);
     const runsCode = this.#known.runCode(identity.caller.role, statements, code);
-    const { begin, end } = openFrame(options, runsCode);
+    const isolation = this.isolationFor(identity.caller, options);
+    const { begin, end } = openFrame({ ...options, isolation }, runsCode);
     const opening = this.#statementsOf(identity, statements, { begin, end: [] });
     return { opening, end: end.map((statement) => ({ ...statement, name: "" })), code, runsCode };
   }
@@ -116,8 +144,13 @@ export class TransactionPlanner {
   #paceOf(role: string, statements: readonly Statement[], options: RunOptions): Pace | null {
     const { sharedReads = 0 } = this.#options;
     if (!options.isRead || sharedReads === 0 || this.#preparation.max === 0 || statements.length !== 1) return null;
-    if (options.isolation || options.rollback || options.onCompleted || options.unlimitedResult) return null;
+    if (options.rollback || options.onCompleted || options.unlimitedResult) return null;
     return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
+  }
+
+  #afterPreRequest(statements: readonly Statement[]): readonly Statement[] {
+    const { preRequest } = this.#rules;
+    return preRequest === null ? statements : [preRequest, ...statements];
   }
 
   #statementsOf(
@@ -128,7 +161,8 @@ export class TransactionPlanner {
   ): NamedStatement[] {
     const { role } = identity.caller;
     const { statementTimeoutOf, isReplica } = this.#options;
-    const settings = settingsStatement(identity, statementTimeoutOf(role), isWrite, isReplica);
+    const ofRole = this.#rules.roles.get(role)?.settings ?? [];
+    const settings = settingsStatement(withSettings(identity, ofRole), statementTimeoutOf(role), isWrite, isReplica);
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
   }
@@ -195,12 +229,23 @@ export type FrameOptions = {
   readonly snapshot?: boolean;
   /** An isolation level other than read committed. */
   readonly isolation?: "repeatable read" | "serializable" | null;
+  /** It asks for a role as a whole, not for one of its callers: DB_PRE_REQUEST is not called. */
+  readonly isOfRole?: boolean;
   /** Rolls back at the end, after the checks of a commit. */
   readonly rollback?: boolean;
 };
 
 /** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
 type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
+
+/** Functions and roles may set this. */
+export const ISOLATION = "default_transaction_isolation";
+
+/** The isolation level that the settings of a function or role choose; null for the default. */
+export function isolationOf(settings: readonly Setting[]): "repeatable read" | "serializable" | null {
+  const [, value] = settings.find(([name]) => name === ISOLATION) ?? [];
+  return value === "repeatable read" || value === "serializable" ? value : null;
+}
 
 const BEGIN = "begin isolation level";
 const command = (text: string): Statement => ({ text, values: [] });

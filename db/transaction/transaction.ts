@@ -15,7 +15,7 @@ import { Preparation } from "./preparation.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
-import { type TransactionOptions, TransactionPlanner } from "./transaction-plan.ts";
+import { type CallerRules, type TransactionOptions, TransactionPlanner } from "./transaction-plan.ts";
 
 export type { Result, Statement } from "../wire/batch.ts";
 export type { RunOptions } from "./execution.ts";
@@ -82,8 +82,8 @@ export class Transactions {
    * Uses what a new catalog knows about code. Until the first one, every connection is cleaned after every transaction;
    * after a new one, every connection is cleaned before its next.
    */
-  follow(code: Code): void {
-    this.#planner.code = code;
+  follow(code: Code, rules?: CallerRules): void {
+    this.#planner.follow(code, rules);
   }
 
   /**
@@ -124,7 +124,8 @@ export class Transactions {
     run: Located<T, Options>,
   ): Promise<T> {
     const { reader } = this.#options;
-    if (options.reading && reader) return reader(identity, options, this, run);
+    const isolation = this.#planner.isolationFor(identity.caller, options);
+    if (options.reading && reader) return reader(identity, { ...options, isolation }, this, run);
     return run(this, { ...options, reading: undefined });
   }
 

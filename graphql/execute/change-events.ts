@@ -13,6 +13,7 @@ import { feedGap } from "../../db/changes/reader.ts";
 import { type TrySend, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import { problem } from "../../db/problems/problem.ts";
+import type { Checker } from "../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
@@ -53,6 +54,7 @@ const MAX_WAITING = 1000;
 
 /** The changes for all GraphQL subscriptions. */
 export class Subscriptions {
+  readonly checker: Checker;
   readonly #feed: ChangeFeed;
   readonly #rights: Rights;
   readonly #delivery: Delivery<ChangeEvents>;
@@ -60,6 +62,7 @@ export class Subscriptions {
   readonly #active = new Set<ChangeEvents>();
 
   constructor(feed: ChangeFeed, rights: Rights) {
+    this.checker = rights.checker;
     this.#feed = feed;
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {

@@ -17,6 +17,7 @@ import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type Sch
 import { SubscriptionEvents } from "../transport/stream.ts";
 import type { ChangeEvents, ChangeFilter, SubscriberOptions, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
+import { asRaised } from "./errors.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields, writeContext } from "./input-errors.ts";
 import { isOfVariable, nameVariables } from "./input-fields.ts";
@@ -194,7 +195,9 @@ export class Engine {
     since: string | null,
   ): Promise<ExecutionResult | SubscriptionEvents> {
     if (operation.kind !== "subscription") return this.execute(operation, identity, signal);
-    const refused = refusedIntrospection(operation, identity, this.#options);
+    const { checker } = this.#options.subscriptions;
+    const rule = () => checker.admit(identity)?.then(() => null, asRaised);
+    const refused = refusedIntrospection(operation, identity, this.#options) ?? (await rule());
     if (refused) return { errors: [refused] };
     return this.#options.memory.counted(operation, identity.request.recipient!, (holding) =>
       this.#subscribe(operation, identity, signal, { caller: identity.caller, since, holding }),
@@ -223,7 +226,8 @@ export class Engine {
 
   /** One for each role, because the rows of many subscribers are read together. */
   #eventTransactions(role: string): EventTransactions {
-    const known = this.#ofRoles.get(role) ?? new EventTransactions(this.#options.database.forRole(role));
+    const { database, subscriptions } = this.#options;
+    const known = this.#ofRoles.get(role) ?? new EventTransactions(database.forRole(role), subscriptions.checker);
     this.#ofRoles.set(role, known);
     return known;
   }
@@ -282,7 +286,6 @@ export class Engine {
   }
 }
 
-/** The code of errors of validation. */
 const INVALID = "VALIDATION_ERROR";
 
 /** Grafast plans an operation, and writes its SQL, before it returns a promise. */

@@ -20,5 +20,5 @@ const CODES: Readonly<Record<Exclude<RestCode, Code>, Code>> = {
 /** Reason → code, of the subscriptions. */
 const OF_REASON = { "changes missed": "CHANGES_MISSED", "changes unavailable": "CHANGES_UNAVAILABLE" } as const;
 
-export const codeOf = ({ reason, code }: Problem): Code | (typeof OF_REASON)[keyof typeof OF_REASON] =>
-  OF_REASON[reason as keyof typeof OF_REASON] ?? CODES[code as keyof typeof CODES] ?? code;
+export const codeOf = ({ reason, code, more }: Problem): Code | (typeof OF_REASON)[keyof typeof OF_REASON] | string =>
+  more.own?.code ?? OF_REASON[reason as keyof typeof OF_REASON] ?? CODES[code as keyof typeof CODES] ?? code;

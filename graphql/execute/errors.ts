@@ -40,6 +40,9 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
   return internal(error, REASONS["internal error"][2], cause, format);
 }
 
+/** An error outside of the execution, which is formatted later. */
+export const asRaised = (error: Error): GraphQLError => new GraphQLError(error.message, { originalError: error });
+
 /** A problem among the errors of an operation, which are formatted later. */
 export const asGraphQLError = (problem: Problem): GraphQLError =>
   new GraphQLError(problem.message, { originalError: problem, extensions: { code: codeOf(problem) } });
@@ -64,6 +67,8 @@ export function causeOf(error: GraphQLError): Error {
 /** `fields` are the invalid fields of the input, if they are known. */
 function ofProblem(error: GraphQLError, problem: Problem): GraphQLFormattedError {
   const code = codeOf(problem);
+  const { own, hint } = problem.more;
+  if (own) return formatted(error, problem.message, code, { detail: own.detail, hint });
   const fields = error.extensions.fields as readonly FieldFault[] | undefined;
   if (fields === undefined) return formatted(error, problem.message, code);
   const messages = new Set(fields.map((each) => each.message));

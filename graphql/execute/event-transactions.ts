@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Recipient } from "../../db/admission/byte-budget.ts";
 import { isTransient } from "../../db/errors.ts";
+import type { Checker } from "../../db/rights/checker.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 
@@ -28,12 +29,15 @@ const MAX_RETRY_MILLISECONDS = 5000;
  */
 export class EventTransactions implements Pick<Transactions, "run"> {
   readonly #transactions: Pick<Transactions, "run">;
+  readonly #areAlone: boolean;
   #waiting: Waiting[] = [];
   /** Whether queries of a subscription were quick last time, by the text of the first. */
   readonly #wasQuick = new WeakMap<Identity, Map<string, boolean>>();
 
-  constructor(transactions: Pick<Transactions, "run">) {
+  /** `decidesAlone`: each subscriber is read for in a transaction of their own, because DB_PRE_REQUEST precedes it. */
+  constructor(transactions: Pick<Transactions, "run">, { decidesAlone }: Pick<Checker, "decidesAlone">) {
     this.#transactions = transactions;
+    this.#areAlone = decidesAlone;
   }
 
   run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
@@ -56,6 +60,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
   }
 
   #speedOf(group: readonly Waiting[]): "slow" | "quick" | "fresh" {
+    if (this.#areAlone) return "slow";
     const known = group.map(({ identity, statements }) => this.#wasQuick.get(identity)?.get(statements[0]!.text));
     if (known.includes(false)) return "slow";
     return known.includes(true) ? "quick" : "fresh";

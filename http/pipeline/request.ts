@@ -70,6 +70,9 @@ export type ContextOptions = {
   readonly showsCredentials?: boolean;
 };
 
+/** `/rest/v1/items` → `/items`, as PostgREST has it. Other paths are as they are. */
+const pathInDatabase = (path: string): string => path.replace(/^\/rest\/v1(?=\/|$)/, "") || "/";
+
 /** The request as functions and policies see it; `path` is without the query string. */
 export const contextOf = (
   { method = "GET", headers }: Pick<IncomingMessage, "method" | "headers">,
@@ -77,7 +80,7 @@ export const contextOf = (
   { recipient, showsCredentials = false }: ContextOptions = {},
 ): RequestContext => ({
   method,
-  path,
+  path: pathInDatabase(path),
   headers: showsCredentials ? JSON.stringify(headers) : requestHeaders(headers),
   cookies: requestCookies(headers.cookie, showsCredentials),
   recipient,

@@ -15,8 +15,11 @@ export const faultOfRecord = (index: number, message: string, field: string | nu
 /** An error response of the REST conventions. */
 export type RestProblem = {
   readonly status: number;
-  readonly code: RestCode;
+  /** One of the codes of the service, or that of an application's own error. */
+  readonly code: string;
   readonly message: string;
+  /** What an application's own error says further. */
+  readonly detail?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 } & Pick<More, "hint" | "faults" | "members">;
 
@@ -28,7 +31,7 @@ export const DOCUMENTATION = "/docs/errors";
 
 /** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
 export function problemBody(problem: RestProblem, requestId: string, dialect: ErrorDialect = "nested"): string {
-  const { status, code, message, hint, members } = problem;
+  const { status, code, message, detail, hint, members } = problem;
   const usual = code === "MISSING_FIELD" ? "VALIDATION_ERROR" : code;
   const faults = (problem.faults ?? []).map(({ field, message: text, code: own = usual }) => ({
     ...{ field, code: own, message: text },
@@ -38,14 +41,14 @@ export function problemBody(problem: RestProblem, requestId: string, dialect: Er
 
   const timestamp = new Date().toISOString();
   const byField = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;
-  const error = { code, message, hint, ...byField, requestId, timestamp, documentation: DOCUMENTATION };
+  const error = { code, message, detail, hint, ...byField, requestId, timestamp, documentation: DOCUMENTATION };
   // A response with 422 also lists the faults next to the error.
   const errors = status === 422 ? { errors: faults } : null;
   return JSON.stringify({ error, ...errors, ...members, timestamp, status });
 }
 
 /** The first message of each field. */
-const fieldsOf = (faults: readonly Fault[]): Readonly<Record<string, string>> =>
+const fieldsOf = (faults: readonly Pick<Fault, "field" | "message">[]): Readonly<Record<string, string>> =>
   Object.fromEntries(faults.toReversed().map(({ field, message }) => [field, message]));
 
 /** The headers of an error response, names and values alternating. */
@@ -78,8 +81,9 @@ export function rejectRest({ response, head }: Destination, problem: Problem): v
 
 /** The response of the REST conventions to a problem. */
 export function restAnswer(problem: Problem): RestProblem {
-  const { status, code, message, more } = problem;
-  const { hint, faults, members, retryAfter, scheme } = more;
+  const { status, message, more } = problem;
+  const { own, hint, faults, members, retryAfter, scheme } = more;
+  const code = own?.code ?? problem.code;
   // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
   const challenge = scheme === "Basic" ? BASIC : challengeOf(code);
   const headers = {
@@ -88,7 +92,7 @@ export function restAnswer(problem: Problem): RestProblem {
     ...(more.allow && { Allow: more.allow.join(", ") }),
     ...more.headers,
   };
-  return { status, code, message, hint, faults, members, headers };
+  return { status, code, message, detail: own?.detail, hint, faults, members, headers };
 }
 
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';

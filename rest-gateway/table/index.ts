@@ -156,7 +156,8 @@ export class TableInterface
       const start = startAfter(mark!, row![RESULT.snapshot]!.toString(), replicated?.reading?.replayed);
       return { json: row![RESULT.body]!.toString(), start };
     };
-    await streams.serve({ exchange, request: parsed, plan, caller, callerRules, read });
+    const context = this.#context(parsed, caller, exchange);
+    await streams.serve({ exchange, request: parsed, context, plan, caller, callerRules, read });
     return null;
   }
 

@@ -3,9 +3,10 @@ import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import { finish, quoteIdentifier, sql } from "../../db/sql.ts";
+import { quoteIdentifier } from "../../db/sql.ts";
 import type { Identity, RequestContext } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
+import { ISOLATION, isolationOf } from "../../db/transaction/transaction-plan.ts";
 import { ROWS_PORTAL } from "../../db/wire/fetch.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/answer.ts";
 import { BASE, parseRequest } from "./parse/request.ts";
@@ -22,14 +23,12 @@ export type PlannerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly limits: ParseLimits;
   readonly planning: PlanningOptions;
-  /** A function that is called before the statement of each request; null for none. */
-  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
 };
 
 /** The transaction of a request. */
 export type TableTransaction = {
   readonly identity: Identity;
-  /** In order: the call of the pre-request function, if there is one; the main statement; the estimate, if it is needed. */
+  /** In order: the main statement; the estimate, if it is needed. */
   readonly statements: readonly Statement[];
   readonly isolation: PlannedRequest["isolation"];
 };
@@ -37,13 +36,11 @@ export type TableTransaction = {
 /** Turns the text of a request into its statements, for requests and for the tasks that repeat them. */
 export class Planner {
   readonly #options: PlannerOptions;
-  readonly #before: readonly Statement[];
   #catalog: Catalog | null = null;
   readonly #shapes = shapeCache(lengthOf);
 
   constructor(options: PlannerOptions) {
     this.#options = options;
-    this.#before = options.preRequest ? [callOf(options.preRequest)] : [];
   }
 
   /** Throws Problem. */
@@ -73,20 +70,16 @@ export class Planner {
     context: RequestContext,
     stream: StreamQuery | null = null,
   ): TableTransaction {
-    const { query, timezone } = planned;
-    const { roles } = this.#options.catalog.current;
-    const fixed = planned.settingsFor(roles.get(caller.role)?.settings ?? NO_SETTINGS);
+    const { query, timezone, settings: fixed } = planned;
     const given: readonly Setting[] = timezone === null ? NO_SETTINGS : [["timezone", timezone]];
-    const main = stream
+    const statements: Statement[] = stream
       ? [{ ...writeStatement(stream.rows, request), portal: ROWS_PORTAL }, writeStatement(stream.head, request)]
       : [writeStatement(query.main, request)];
-    const statements: Statement[] = [...this.#before, ...main];
     if (query.estimate) statements.push(writeStatement(query.estimate, request));
     return {
       identity: { caller, request: context, settings: { fixed, given } },
       statements,
-      // The setting of a function takes precedence over the setting of the role.
-      isolation: planned.isolation ?? isolationOf(fixed),
+      isolation: planned.isolation,
     };
   }
 }
@@ -96,11 +89,6 @@ const NO_SETTINGS: readonly Setting[] = [];
 const lengthOf = ({ query: { main, estimate, stream } }: PlannedRequest): number =>
   [main, estimate, stream?.rows, stream?.head].reduce((sum, written) => sum + (written?.text.length ?? 0), 0);
 
-function callOf({ schema, name }: NonNullable<PlannerOptions["preRequest"]>): Statement {
-  const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);
-  return { text: finish(sql`select ${call}()`).text, values: [] };
-}
-
 export function planShape(request: TableRequest, catalog: Catalog, options: PlanningOptions): PlannedRequest {
   const plan = planRequest(request, catalog, options);
   const { tx, timezone } = plan.preferences;
@@ -108,7 +96,7 @@ export function planShape(request: TableRequest, catalog: Catalog, options: Plan
   return {
     plan,
     query: writeQuery(plan, catalog.postgis),
-    settingsFor: settingsFor(settingsOf(plan, options)),
+    settings: settingsOf(plan, options),
     timezone,
     isolation: isolationOf(plan.kind === "call" ? plan.function.settings : NO_SETTINGS),
     isRolledBack: isEndChosen ? tx === "rollback" : options.dbTxEnd.startsWith("rollback"),
@@ -117,19 +105,6 @@ export function planShape(request: TableRequest, catalog: Catalog, options: Plan
     warning: warningOf(plan),
   };
 }
-
-function settingsFor(own: readonly Setting[]): PlannedRequest["settingsFor"] {
-  const lists = new WeakMap<readonly Setting[], readonly Setting[]>();
-  return (ofRole) => {
-    if (ofRole.length === 0) return own;
-    const list = lists.get(ofRole) ?? [...ofRole, ...own];
-    lists.set(ofRole, list);
-    return list;
-  };
-}
-
-/** Functions and roles may set this. It chooses the isolation level of the transaction and is not applied as a session setting. */
-const ISOLATION = "default_transaction_isolation";
 
 function settingsOf(plan: Plan, { dbExtraSearchPath, appSettings }: PlanningOptions): Setting[] {
   const path = [plan.schema, ...dbExtraSearchPath].map(quoteIdentifier).join(", ");
@@ -142,10 +117,4 @@ function settingsOf(plan: Plan, { dbExtraSearchPath, appSettings }: PlanningOpti
     ...(plan.kind === "call" ? plan.function.settings.filter(([name]) => name !== ISOLATION) : []),
     ...appSettings,
   ];
-}
-
-/** The isolation level that the settings of a function or role choose; null for the default. */
-function isolationOf(settings: readonly Setting[]): PlannedRequest["isolation"] {
-  const [, value] = settings.find(([name]) => name === ISOLATION) ?? [];
-  return value === "repeatable read" || value === "serializable" ? value : null;
 }

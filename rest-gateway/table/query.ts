@@ -51,8 +51,8 @@ export const REFUSED = {
 export type PlannedRequest = {
   readonly plan: Plan;
   readonly query: Query;
-  /** The session settings of the transaction. `ofRole` are those of the role. Returns the same array for the same `ofRole`. */
-  readonly settingsFor: (ofRole: readonly Setting[]) => readonly Setting[];
+  /** The session settings of the transaction. */
+  readonly settings: readonly Setting[];
   /** The time zone of the request, as the client wrote it; null for the default. */
   readonly timezone: string | null;
   readonly isolation: "repeatable read" | "serializable" | null;

@@ -66,7 +66,9 @@ function handlerOf({ name, maxAttempts = MAX_ATTEMPTS, run }: OwnTask, { databas
   return async (payload, { job: { attempts }, abortSignal }) => {
     const signal = abortSignal ?? new AbortController().signal;
     const db = dbOf((statements) =>
-      database.forTask(SERVICE.role).run({ caller: SERVICE, request: NO_REQUEST }, statements, { signal }),
+      database
+        .forTask(SERVICE.role)
+        .run({ caller: SERVICE, request: NO_REQUEST }, statements, { signal, isOfRole: true }),
     );
     try {
       await run(withoutCron(payload), { db, log: log.child({ task: name }), signal });

@@ -1,8 +1,9 @@
 import type pg from "pg";
 import type { Config } from "../../config/config.ts";
 import type { Database } from "../../db/database.ts";
-import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import type { RawRow } from "../../db/wire/connection.ts";
+import { contextOf } from "../../http/pipeline/request.ts";
 import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 
 /** The state of a task, without its result. Times are ISO 8601. */
@@ -44,13 +45,17 @@ export class CallerTaskRepository {
   }
 
   /** `address` is the hashed IP address of an anonymous caller, null for others. */
-  async add({ kind, caller, request, rows, recipient }: NewTask, address: string | null): Promise<TaskState | Unadded> {
+  async add(
+    { kind, caller, request, rows, sender, recipient }: NewTask,
+    address: string | null,
+  ): Promise<TaskState | Unadded> {
     const { taskMaxPending, taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
     const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer, $5, $6::integer, $7::bigint, $8::bigint)";
     const limits = [taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes].map(String);
     const total = rows > 0 ? String(rows) : null;
     const values = [kind, JSON.stringify(request), total, String(taskMaxPending), address, ...limits];
-    const context = { ...NO_REQUEST, method: request.method, path: request.url.split("?", 1)[0]!, recipient };
+    const path = request.url.split("?", 1)[0]!;
+    const context = { ...contextOf(sender, path, recipient && { recipient }), method: request.method };
     const added = jsonIn(await this.#row({ caller, request: context }, text, values), 0);
     if (added === null) return "too many";
     if ("full" in added) return added.full === "own" ? "own storage full" : "storage full";

@@ -1,3 +1,4 @@
+import jwt from "jsonwebtoken";
 import pino from "pino";
 import { expect, test } from "vitest";
 import { startTrackit } from "./trackit.ts";
@@ -20,6 +21,24 @@ test("the log names the grant for a token whose role the login may not become, a
           `the login ${login} may not become ${support}, which a token names: it is not a member of it; `,
         ),
       );
+  } finally {
+    await trackit.stop();
+  }
+});
+
+test("the claims of Authorization win over those of a key, also for the same role and without sub", async () => {
+  const trackit = await startTrackit({});
+  try {
+    await trackit.change(
+      "create function team() returns text language sql stable as $$ select current_setting('request.jwt.claims')::json ->> 'team' $$",
+    );
+    for (const name of ["anon", "user"] as const) {
+      const [apikey, token] = [{}, { team: "red" }].map((claims) =>
+        jwt.sign({ role: trackit.role(name), ...claims }, trackit.secret),
+      );
+      const headers = { apikey: apikey!, authorization: `Bearer ${token}` };
+      await expect.poll(async () => (await fetch(`${trackit.url}/rest/v1/rpc/team`, { headers })).json()).toBe("red");
+    }
   } finally {
     await trackit.stop();
   }

@@ -254,7 +254,7 @@ describe("the key in the query string", () => {
     holdsNoKey(accepted);
     const done = () => ask(accepted.headers.get("location")!, { headers: { "x-api-key": ofAda } });
     await expect.poll(async () => (await done()).json.status).toBe("succeeded");
-    expect((await done()).json.result).toBe("/rest/v1/rpc/address");
+    expect((await done()).json.result).toBe("/rpc/address");
     expect(await sql("select request ->> 'url' as url from internal.kept")).toEqual([
       { url: "/rest/v1/rpc/address?select=*" },
     ]);

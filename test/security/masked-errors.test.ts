@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { SQLSTATES } from "../../db/errors.ts";
 import { messageForSubscriber } from "../../db/masking.ts";
+import { SQLSTATES } from "../../db/sqlstates.ts";
 import { problemOf } from "../../rest-gateway/table/answer/error-mapping.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { connect } from "../support/graphql-client.ts";
@@ -23,23 +23,23 @@ const DDL = `
 const { client, service, sql } = useRealtime({ GRAPHQL_MAX_TABLES: "100" }, DDL);
 
 /** What a policy raises, and what everyone gets for whom it runs. */
-const RAISED: readonly (readonly [sqlstate: string, message: string])[] = [
+const RAISED: readonly (readonly [sqlstate: string, message: string, more?: string])[] = [
   ["XX001", "internal error"],
   ["P0003", "internal error"],
   ["38000", "internal error"],
   ["58030", "internal error"],
   ["F0000", "internal error"],
   ["PT999", "internal error"],
-  ["PT402", "a detail"],
-  ["PGRST", "pay first"],
+  ["PT402", "a detail", ' (PT402; detail: {"status":402,"headers":{}})'],
+  ["PGRST", "pay first", " (A1)"],
   ["P0001", "a detail"],
   ["22012", "a detail"],
-  ["ABC12", "a detail"],
+  ["ABC12", "a detail", ' (ABC12; detail: {"status":402,"headers":{}})'],
 ];
 
-test.each(RAISED)(
+test.each(RAISED.map(([state, message, more = ""]) => [state, message, more] as const))(
   'of an error %s, "%s" is sent to requests, channels, private joins, streams and GraphQL',
-  async (state, message) => {
+  async (state, message, more) => {
     const headers = {
       apikey: service().service.tokens.issueKey("anon"),
       authorization: `Bearer ${service().token("bob")}`,
@@ -56,13 +56,13 @@ test.each(RAISED)(
     await sql("insert into faults (state) values ($1)", state);
     await expect
       .poll(() => channel.system.at(-1)?.message)
-      .toBe(`a policy of public.faults failed, so changes are not sent: ${message}`);
-    expect((await stream.take(1, "problem"))[0]!.data).toEqual({ message });
-    await expect.poll(() => subscription.error).toMatchObject([{ message }]);
+      .toBe(`a policy of public.faults failed, so changes are not sent: ${message}${more}`);
+    expect((await stream.take(1, "problem"))[0]!.data).toEqual({ message: message + more });
+    await expect.poll(() => subscription.error).toMatchObject([{ message: message + more }]);
 
     const states: string[] = [];
     bob.channel(state, { config: { private: true } }).subscribe((_, error) => states.push(error?.message ?? ""));
-    await expect.poll(() => states[0]).toBe(`Unauthorized: ${message}`);
+    await expect.poll(() => states[0]).toBe(`Unauthorized: ${message}${more}`);
   },
 );
 

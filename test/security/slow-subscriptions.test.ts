@@ -93,12 +93,15 @@ test("however many events wait for one subscription, the others get theirs, and 
 test("the rows of a subscription are read together with those of others only after they have been read quickly", async () => {
   const { database } = await startRights(service.database);
   const runs: string[][] = [];
-  const transactions = new EventTransactions({
-    run(identity, statements, options) {
-      runs.push(statements.map(({ text }) => text).filter((text) => !text.includes("set_config")));
-      return database.forRole("anon").run(identity, statements, options);
+  const transactions = new EventTransactions(
+    {
+      run(identity, statements, options) {
+        runs.push(statements.map(({ text }) => text).filter((text) => !text.includes("set_config")));
+        return database.forRole("anon").run(identity, statements, options);
+      },
     },
-  });
+    { decidesAlone: false },
+  );
   const identities = [1, 2, 3].map((id) => identityOf("anon", id));
   const read = (n: number, text: string) => transactions.run(identities[n]!, [{ text, values: [] } as Statement]);
   await Promise.all([read(0, "select 1"), read(1, "select 2")]);

@@ -14,9 +14,9 @@ export class ChannelClient {
   readonly #replies = new Map<string, (payload: any) => void>();
   #ref = 0;
 
-  constructor({ url, service }: TestService, localAddress: string) {
+  constructor({ url, service }: TestService, localAddress: string, headers: Readonly<Record<string, string>> = {}) {
     const path = `/realtime/v1/websocket?apikey=${service.tokens.issueKey("anon")}&vsn=2.0.0`;
-    this.socket = new RecordedSocket(`${url.replace("http", "ws")}${path}`, { localAddress });
+    this.socket = new RecordedSocket(`${url.replace("http", "ws")}${path}`, { localAddress, headers });
     onTestFinished(() => this.socket.terminate());
     this.socket.on("error", () => {});
     this.socket.on("close", (code) => {

@@ -2,10 +2,12 @@ import type { DatabaseError } from "pg-protocol";
 import { type Catalog, tableOf } from "../../../db/catalog/catalog.ts";
 import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
-import { problemOf as databaseProblem, retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
-import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
+import { problemOf as databaseProblem, retryAfterOf, unknownRoleIn } from "../../../db/errors.ts";
+import { clientMessage } from "../../../db/masking.ts";
+import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
+import { statusOf } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../../db/transaction/unreadable.ts";
 import { isPut, type Plan } from "../plan.ts";
@@ -238,5 +240,3 @@ function fromRaise({ message, detail }: DatabaseError): TableProblem {
     headers: Object.fromEntries(headers),
   };
 }
-
-const isStatus = (value: unknown): value is number => typeof value === "number" && /^[2-5]\d\d$/.test(String(value));

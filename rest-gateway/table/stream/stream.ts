@@ -11,6 +11,7 @@ import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/r
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
+import type { RequestContext } from "../../../db/transaction/identity.ts";
 import type { EventStream, EventStreams } from "../../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../../http/pipeline/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";
@@ -48,6 +49,7 @@ export type TableStreamsOptions = {
 export type StreamRequest = {
   readonly exchange: Exchange;
   readonly request: TableRequest;
+  readonly context: RequestContext;
   readonly plan: Plan;
   readonly caller: Caller;
   readonly callerRules: CallerRules;
@@ -85,11 +87,12 @@ export class TableStreams {
   }
 
   /** Rejects with Problem if the request cannot be served. */
-  async serve({ exchange, request, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
-    const { feed, streams, callers } = this.#options;
+  async serve({ exchange, request, context, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
+    const { feed, rights, streams, callers } = this.#options;
     const { watched, warning } = await this.#describe(request, plan, caller);
     streams.reserve(exchange, STREAM_BYTES + filterBytes(watched.filter) + claimsBytes(caller));
     const since = await this.#sinceOf(exchange);
+    if (since !== null) await rights.checker.admit({ caller, request: context });
     // The errors of the first read are ordinary responses.
     const first = since === null ? await read() : null;
     if (exchange.response.destroyed) return;

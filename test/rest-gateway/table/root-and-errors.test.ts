@@ -24,7 +24,7 @@ const { rest, rows, failure, service } = useRest(
 
 describe("with DB_ROOT_SPEC, GET /rest/v1/ calls the function", () => {
   test("as the caller, with the arguments in the query string", async () => {
-    expect(await rows("")).toEqual({ swagger: "2.0", version: 1, role: "anon", path: "/rest/v1/" });
+    expect(await rows("")).toEqual({ swagger: "2.0", version: 1, role: "anon", path: "/" });
     expect(await rows("?version=2")).toMatchObject({ version: 2 });
     expect((await rest("", { method: "HEAD" })).status).toBe(200);
   });

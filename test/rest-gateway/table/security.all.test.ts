@@ -370,7 +370,7 @@ describe("credentials", () => {
     expect(JSON.parse(await rows("rpc/stored?name=request.cookies", { as: "ada", headers }))).toEqual({
       theme: "dark",
     });
-    expect(await rows("rpc/stored?name=request.path", { as: "ada", headers })).toBe("/rest/v1/rpc/stored");
+    expect(await rows("rpc/stored?name=request.path", { as: "ada", headers })).toBe("/rpc/stored");
   });
 });
 

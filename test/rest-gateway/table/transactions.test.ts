@@ -88,7 +88,7 @@ describe("a transaction has", () => {
   test("the method and the path", async () => {
     expect(await setting("request.method")).toBe("GET");
     expect(await rows("rpc/setting", { body: { name: "request.method" } })).toBe("POST");
-    expect(await setting("request.path")).toBe("/rest/v1/rpc/setting");
+    expect(await setting("request.path")).toBe("/rpc/setting");
   });
 
   test("headers and cookies without credentials", async () => {
@@ -258,7 +258,7 @@ describe("DB_PRE_REQUEST", () => {
 
   test("sees the caller and the request, and may set response headers", async () => {
     const sent = { as: "ada", ...does("set") } as const;
-    expect(await checked.rows("rpc/setting?name=app.checked", sent)).toBe("authenticated /rest/v1/rpc/setting");
+    expect(await checked.rows("rpc/setting?name=app.checked", sent)).toBe("authenticated /rpc/setting");
     expect((await checked.rest("notes", does("reply"))).headers.get("x-checked")).toBe("yes");
     expect((await checked.rest("notes")).headers.get("x-checked")).toBeNull();
   });

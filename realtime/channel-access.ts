@@ -1,0 +1,60 @@
+import type { Caller } from "../db/caller.ts";
+import type { DatabaseErrorLike } from "../db/errors.ts";
+import { messageForSubscriber } from "../db/masking.ts";
+import { Problem } from "../db/problems/problem.ts";
+import type { Checker } from "../db/rights/checker.ts";
+import type { RequestContext } from "../db/transaction/identity.ts";
+import { MessagePolicies, type MessagePoliciesOptions, type MessageRights } from "./message-policies.ts";
+import { internal, isChannelProblem, mayNotSee } from "./problem.ts";
+
+/** What a caller may do on a channel. */
+export type ChannelRights = MessageRights;
+
+const BOTH = { read: true, write: true };
+
+/** The rights on public channels. */
+export const PUBLIC: ChannelRights = { broadcast: BOTH, presence: BOTH };
+
+const STATEMENT = "select realtime.rights_on($1)::text";
+
+export type ChannelAccessOptions = MessagePoliciesOptions & {
+  /** Whether the database has the function `realtime.rights_on` of this service. */
+  readonly hasModule: boolean;
+  readonly checker: Pick<Checker, "admit">;
+};
+
+/** Who may use channels. For private ones, the policies on the table realtime.messages decide. */
+export class ChannelAccess {
+  readonly #options: ChannelAccessOptions;
+  readonly #policies: MessagePolicies;
+
+  constructor(options: ChannelAccessOptions) {
+    this.#options = options;
+    this.#policies = new MessagePolicies(options);
+  }
+
+  /** Whether the caller may use any channel: DB_PRE_REQUEST may refuse it. Rejects with Problem. */
+  async admit(caller: Caller, request: RequestContext): Promise<void> {
+    await this.#options.checker.admit({ caller, request })?.catch(refuse);
+  }
+
+  /** The rights on a private channel; `name` is the topic without `realtime:`. Rejects with Problem. */
+  async rightsOn(name: string, caller: Caller, request: RequestContext): Promise<ChannelRights> {
+    const { database, hasModule } = this.#options;
+    const identity = { caller, request };
+    try {
+      if (!hasModule) return await this.#policies.rightsOn(name, identity);
+      const [result] = await database.forRole(caller.role).run(identity, [{ text: STATEMENT, values: [name] }]);
+      return JSON.parse(String(result!.rows[0]![0]));
+    } catch (error) {
+      return refuse(error);
+    }
+  }
+}
+
+function refuse(error: unknown): never {
+  if (isChannelProblem(error)) throw error;
+  if (error instanceof Problem) throw internal(error.message);
+  // A policy or DB_PRE_REQUEST has raised an error, or the role may not use the schema.
+  throw mayNotSee(messageForSubscriber(error as DatabaseErrorLike));
+}
