@@ -283,7 +283,7 @@ export function createAuth({
 const MAIL_WINDOW = 3600;
 
 /** The routes that verify a password. */
-const SIGN_IN = /^\/((api\/)?auth\/login|auth\/sign-in|auth\/v1\/(token|signup))(\?|$)/;
+const SIGN_IN = /^\/((api\/)?auth\/login|auth\/sign-in|auth\/v1\/(token|signup|verify))(\?|$)/;
 
 /**
  * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are

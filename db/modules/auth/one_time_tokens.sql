@@ -385,40 +385,32 @@ $$;
 comment on function auth_private.find_code(text, timestamptz) is
   'The token with the newest code that an address has received.';
 
-create or replace function auth_api.take_mail_code(
-  email text, code_hash bytea, kinds text[], attempts integer, proved_epoch integer, address inet, now timestamptz)
-returns json
+create or replace function auth_api.find_mail_code(email text, code_hash bytea, attempts integer, now timestamptz)
+returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare found_token auth_private.one_time_tokens;
 begin
   -- Codes that are sent for one account, or for one address, at the same time are counted one by one.
   perform from auth_private.accounts as a
-  where a.user_id = (auth_private.find_code(take_mail_code.email, take_mail_code.now)).user_id
+  where a.user_id = (auth_private.find_code(find_mail_code.email, find_mail_code.now)).user_id
   for no key update;
   perform from auth_private.one_time_tokens as t
-  where t.token_hash = (auth_private.find_code(take_mail_code.email, take_mail_code.now)).token_hash
+  where t.token_hash = (auth_private.find_code(find_mail_code.email, find_mail_code.now)).token_hash
   for update;
-  found_token := auth_private.find_code(take_mail_code.email, take_mail_code.now);
+  found_token := auth_private.find_code(find_mail_code.email, find_mail_code.now);
 
-  if found_token.code_hash = take_mail_code.code_hash then
-    return auth_api.take_mail_token(
-      found_token.token_hash,
-      kinds,
-      take_mail_code.proved_epoch,
-      take_mail_code.address,
-      take_mail_code.now);
-  end if;
+  if found_token.code_hash = find_mail_code.code_hash then return encode(found_token.token_hash, 'hex'); end if;
   -- The link stays valid: whoever guesses codes cannot end it.
   update auth_private.one_time_tokens as t
   set attempts = t.attempts + 1,
-    code_hash = case when t.attempts + 1 < take_mail_code.attempts then t.code_hash end
+    code_hash = case when t.attempts + 1 < find_mail_code.attempts then t.code_hash end
   where t.token_hash = found_token.token_hash;
   return null;
 end $$;
 
-comment on function auth_api.take_mail_code(text, bytea, text[], integer, integer, inet, timestamptz) is $$
-As take_mail_token, with the address and the code that it has received. After this many wrong ones, the code is no
-longer valid. An unknown address costs the same statements as a known one.
+comment on function auth_api.find_mail_code(text, bytea, integer, timestamptz) is $$
+The hash of the token, in hex, that came with this code to an address, to take it with. Null for a wrong code; after
+this many of them, the code is no longer valid. An unknown address costs the same statements as a known one.
 $$;
 
 create or replace function auth_api.invite(email text, data jsonb, address inet, now timestamptz) returns void

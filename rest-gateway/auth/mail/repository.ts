@@ -198,19 +198,12 @@ export class MailRepository {
     return this.#functions.call(call, values);
   }
 
-  /** The same with the address and its code, which is no longer valid after this many wrong ones. */
-  takeCode(
-    email: string,
-    codeHash: Buffer,
-    kinds: readonly SignInKind[],
-    attempts: number,
-    address: string,
-    epoch: number | null = null,
-  ): Promise<TakenToken | null> {
-    const limits = [writeArray(kinds), String(attempts), epoch === null ? null : String(epoch)];
-    const values = [email, bytes(codeHash), ...limits, address || null, this.#functions.now()];
-    const call = "take_mail_code($1, $2::bytea, $3::text[], $4::integer, $5::integer, $6::inet, $7::timestamptz)";
-    return this.#functions.call(call, values);
+  /** The hash of the token that came with this code. Null for a wrong one; after this many, the code is no longer valid. */
+  async findCode(email: string, codeHash: Buffer, attempts: number): Promise<Buffer | null> {
+    const values = [email, bytes(codeHash), String(attempts), this.#functions.now()];
+    const call = "find_mail_code($1, $2::bytea, $3::integer, $4::timestamptz)";
+    const found = await this.#functions.call<string | null>(call, values);
+    return found === null ? null : Buffer.from(found, "hex");
   }
 
   /** `retention` is seconds. */

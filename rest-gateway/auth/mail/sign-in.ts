@@ -7,7 +7,7 @@ import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, type SignedIn, signIn } from "../tokens.ts";
 import type { MailCodeBody, TokenBody } from "./bodies.ts";
-import type { Link, SignInKind, TakenToken } from "./repository.ts";
+import type { Link, TakenToken } from "./repository.ts";
 
 /** Wrong codes after which the code of an e-mail is no longer valid. */
 const CODE_ATTEMPTS = 5;
@@ -33,23 +33,24 @@ export async function admitCode(
   return admitted(call, taken);
 }
 
-/** Takes the code that an address has received. Returns null for a wrong one, which counts as a failed login. */
-export async function takeMailCode(
-  { auth, client }: Pick<Call, "client"> & { readonly auth: Auth },
-  email: string,
-  code: string,
-  kinds: readonly SignInKind[] = ["sign-in"],
-  epoch: number | null = null,
-): Promise<TakenToken | null> {
+/** Takes the code of a sign-in that an address has received. Returns null for a wrong one, which counts as a failed login. */
+export async function takeMailCode(call: Coded, email: string, code: string): Promise<TakenToken | null> {
+  const tokenHash = await findMailCode(call, email, code);
+  return tokenHash && call.auth.mail.repository.takeToken(tokenHash, ["sign-in"], call.client.address);
+}
+
+type Coded = Pick<Call, "client"> & { readonly auth: Auth };
+
+/** The hash of the token whose code an address has received. Null for a wrong one, which counts as a failed login. */
+export async function findMailCode({ auth, client }: Coded, email: string, code: string): Promise<Buffer | null> {
   const { throttle, mail, repository } = auth;
   const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
-  const taking = mail.repository.takeCode(email, codeHash, kinds, CODE_ATTEMPTS, client.address, epoch);
-  const taken = await throttle.guard(attempt, taking);
-  await throttle.settle(attempt, taken === null);
-  if (taken === null)
+  const found = await throttle.guard(attempt, mail.repository.findCode(email, codeHash, CODE_ATTEMPTS));
+  await throttle.settle(attempt, found === null);
+  if (found === null)
     await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
-  return taken;
+  return found;
 }
 
 /** The form of the page that the link opens. */

@@ -1,12 +1,11 @@
 import { problem } from "../../../db/problems/problem.ts";
-import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { emailSkeleton } from "../login-names.ts";
 import { provedEpoch } from "../mail/confirmations.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
 import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
-import { takeMailCode } from "../mail/sign-in.ts";
+import { findMailCode, takeMailCode } from "../mail/sign-in.ts";
 import type { WrongPassword } from "../passwords.ts";
 import { isSignupOpen } from "../registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
@@ -109,19 +108,16 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   if (phone) throw problem("phones off");
   const kinds = ofType(TYPES, type);
   if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
-  const who = link ? { link } : { email: requireEmail(email!) };
-  const epoch = kinds.includes("confirm") ? await epochFor(call, who, password) : null;
-  const taking = who.link
-    ? auth.mail.repository.takeToken(hashOf(who.link), kinds, client.address, epoch)
-    : takeMailCode(call, who.email!, code!, kinds, epoch);
-  const taken = await taking.catch(refuseUser);
+  // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
+  const tokenHash = link ? hashOf(link) : await findMailCode(call, requireEmail(email!), code!);
+  if (tokenHash === null) throw problem("mail token invalid");
+  const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
+  const taken = await auth.mail.repository.takeToken(tokenHash, kinds, client.address, epoch).catch(refuseUser);
   if (taken === null) throw problem("mail token invalid");
   const { account, token: mailToken } = taken;
   auth.forget(account.id);
   return startAuthSession(call, account, "otp", { attempt: [], address: client.address, mailToken });
 }
-
-type Confirming = { readonly link?: string; readonly email?: string };
 
 /**
  * The epoch of the account for which a first confirmation keeps the password of the registration; null if it ends. The released client
@@ -130,26 +126,15 @@ type Confirming = { readonly link?: string; readonly email?: string };
  */
 async function epochFor(
   call: AuthCall,
-  { link, email }: Confirming,
+  tokenHash: Buffer,
   password: string | null | undefined,
 ): Promise<number | null> {
-  const { mail, hashing, repository } = call.auth;
-  if (link !== undefined) {
-    const found = await mail.repository.findLink(hashOf(link));
-    if (!found?.needsProof) return null;
-    const account = found.account!;
-    return keepsPassword(account, password) ? account.epoch : provedEpoch(call, account, password, WRONG);
-  }
-  const account = await repository.findAccount(email!);
-  if (account && keepsPassword(account, password)) return account.epoch;
-  if (password == null) return null;
-  // Without a fault for a wrong password: before the code is right, it must not tell whether the address has an account.
-  const isRight = await hashing.inPlace(() => hashing.matches(password, account?.passwordHash ?? null));
-  return isRight ? account!.epoch : null;
+  const found = await call.auth.mail.repository.findLink(tokenHash);
+  if (!found?.needsProof) return null;
+  const account = found.account!;
+  // With EMAIL_CONFIRM=required.
+  if (account.mustConfirm && password === undefined) return account.epoch;
+  return provedEpoch(call, account, password, WRONG);
 }
-
-/** Without a proof: with EMAIL_CONFIRM=required, if no password was sent. */
-const keepsPassword = ({ mustConfirm }: Account, password: string | null | undefined): boolean =>
-  mustConfirm && password === undefined;
 
 const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };

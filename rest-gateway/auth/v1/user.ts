@@ -75,14 +75,10 @@ const WRONG = {
 
 /** Ends all other sessions of the user. */
 async function changePassword({ auth, client }: AuthCall, signedIn: SignedIn, password: string): Promise<void> {
-  const { hashing, publicUsers, repository } = auth;
+  const { passwords, publicUsers, repository } = auth;
   const account: Account | null = await repository.accountOf(signedIn.userId);
   if (account === null) throw problem("revoked token");
-  const old = account.passwordHash;
-  const hash = await hashing.inPlace(async () => {
-    if (old !== null && (await hashing.matches(password, old))) throw problem("same password");
-    return hashing.hash(password);
-  });
+  const hash = await passwords.hashOther(account, password, client);
   if (await publicUsers.setPassword(account, hash, signedIn.session, client.address)) return;
   throw problem("revoked token");
 }
