@@ -10,6 +10,11 @@ export const AUTH_V1 = {
   "weak password": [422, "VALIDATION_ERROR", "Password is too weak"],
   "same password": [422, "VALIDATION_ERROR", "New password should be different from the old password."],
   "current password wrong": [400, "PERMISSION_DENIED", "Current password is not valid"],
+  "confirmation not proved": [
+    400,
+    "PASSWORD_REQUIRED",
+    "The link shows whose the mailbox is, and not whose the account: send its password too, or POST /auth/confirm with a token of its user",
+  ],
   "nonce wrong": [422, "VALIDATION_ERROR", "Nonce has expired or is invalid"],
   "nonce needs a confirmed e-mail": [
     422,

@@ -88,11 +88,11 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     await openLink(email, /^Confirm/);
     await send({}, "Confirm");
     expect(await page.locator("#password-fault").innerText()).toMatch(/is required/);
-    await send({ "Password of the registration": "wrong" }, "Confirm");
-    expect(await page.locator("#password-fault").innerText()).toMatch(/not the one of the registration/);
+    await send({ "Password of the account": "wrong" }, "Confirm");
+    expect(await page.locator("#password-fault").innerText()).toMatch(/not the one of the account/);
     await send({ "New password": "short" }, "Confirm");
     expect(await page.locator("#newPassword-fault").innerText()).toMatch(/at least 12 characters/);
-    await send({ "Password of the registration": PASSWORD }, "Confirm");
+    await send({ "Password of the account": PASSWORD }, "Confirm");
     expect(await title()).toBe("Your e-mail is confirmed");
     await signIn(email);
     expect(await title()).toBe("Your account");

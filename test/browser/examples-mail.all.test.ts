@@ -58,7 +58,7 @@ describe.skipIf(!installed).each(["plain", "apollo"])("the example page in demo/
     await expect.poll(() => said.innerText(), POLL).toMatch(/e-mail/i);
     expect(await page.evaluate("localStorage.getItem('session')")).toBeNull();
     await page.keyboard.press("Escape");
-    expect(await useLink(email, { "Password of the registration": PASSWORD })).toBe("Your e-mail is confirmed");
+    expect(await useLink(email, { "Password of the account": PASSWORD })).toBe("Your e-mail is confirmed");
     await signsIn(page, email, PASSWORD, "Hedy");
 
     await button(page, "Sign in").click();
@@ -84,7 +84,7 @@ test.skipIf(!installed)(
     await button(page, "Create the account").click();
     await page.getByRole("heading", { name: "Check your e-mail" }).waitFor();
     expect(new URL(page.url()).origin).toBe(new URL(url).origin);
-    expect(await useLink(email, { "Password of the registration": PASSWORD })).toBe("Your e-mail is confirmed");
+    expect(await useLink(email, { "Password of the account": PASSWORD })).toBe("Your e-mail is confirmed");
 
     await page.goto(url);
     await page.getByRole("link", { name: "Forgot your password?" }).click();

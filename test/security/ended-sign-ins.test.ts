@@ -44,7 +44,7 @@ describe("a pending change of the e-mail", () => {
     await own.auth.updateUser({ email: other });
     const { token } = linkIn(await server.next(other, /^Confirm/));
     await own.auth.signOut({ scope: "local" });
-    expect((await send("POST /auth/confirm", { body: { token } })).status).toBe(200);
+    expect((await send("POST /auth/confirm", { body: { token, password: "Correct-Horse-7!" } })).status).toBe(200);
   });
 });
 

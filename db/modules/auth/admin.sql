@@ -153,7 +153,8 @@ begin
     coalesce(add_token.data ->> 'newEmail', current),
     -- As request_email stores it.
     case
-      when add_token.data ? 'newEmail' then add_token.data - 'newEmail' || jsonb_build_object('from', current)
+      when add_token.data ? 'newEmail'
+      then add_token.data - 'newEmail' || jsonb_build_object('from', current, 'byOperator', true)
       else add_token.data
     end,
     add_token.code_hash,

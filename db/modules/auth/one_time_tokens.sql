@@ -58,16 +58,26 @@ $$;
 create or replace function auth_private.needs_proof(token auth_private.one_time_tokens) returns boolean
 language sql stable set search_path = ''
 return token.kind = 'confirm'
-  and not token.data ? 'from'
-  and exists (
-    select from auth_private.accounts as a
-    join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
-    where a.user_id = token.user_id
-      and a.email_confirmed_at is null);
+  and not token.data ? 'byOperator'
+  and (
+    token.data ? 'from'
+    or exists (
+      select from auth_private.accounts as a
+      where a.user_id = token.user_id
+        and a.email_confirmed_at is null));
 
 comment on function auth_private.needs_proof(auth_private.one_time_tokens) is $$
-Whether a confirmation is the first one of the e-mail that an account was registered with. Whoever has registered it may
-be another person than the owner of the mailbox.
+Whether a confirmation gives an account to the owner of a mailbox, as each does but a repeated one. Whoever has
+registered the account, or has requested the e-mail for it, may be another person. The service key is trusted.
+$$;
+
+create or replace function auth_private.claims(token auth_private.one_time_tokens) returns boolean
+language sql stable set search_path = ''
+return not token.data ? 'from' and auth_private.may_claim(token.user_id);
+
+comment on function auth_private.claims(auth_private.one_time_tokens) is $$
+Whether the mailbox takes the account of a confirmation over without a proof, which ends all from before. Not by a
+change of the e-mail: the account belongs to the previous address, which undoes the change if a thief has requested it.
 $$;
 
 create or replace function auth_api.read_token(token_hash bytea, now timestamptz) returns json
@@ -79,6 +89,7 @@ language sql stable security definer set search_path = '' as $$
     'account', auth_api.account_of(t.user_id),
     'factors', auth_private.factor_secrets(t.user_id),
     'needsProof', auth_private.needs_proof(t),
+    'claims', auth_private.claims(t),
     'keepsFactor', auth_private.keeps_factor(t.user_id))
   from auth_private.one_time_tokens as t
   where t.token_hash = read_token.token_hash
@@ -87,8 +98,8 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.read_token(bytea, timestamptz) is $$
-A token that is valid, which stays so: {kind, email, data, account, factors, needsProof, keepsFactor}, where `factors`
-are the encrypted secrets of the second factors in hex. Null if there is none.
+A token that is valid, which stays so: {kind, email, data, account, factors, needsProof, claims, keepsFactor}, where
+`factors` are the encrypted secrets of the second factors in hex. Null if there is none.
 $$;
 
 create or replace function auth_private.take_token(token_hash bytea, kind text, now timestamptz)
@@ -138,6 +149,7 @@ begin
   where i.user_id = claim_account.user_id;
 
   -- One of them may be a change to another e-mail, which the previous password does not end if there was none.
+  perform auth_private.end_pending_change(claim_account.user_id);
   delete from auth_private.one_time_tokens as t
   where t.user_id = claim_account.user_id;
 end $$;
@@ -194,6 +206,19 @@ factors that were enabled before the e-mail was confirmed need no code, and end 
 the token is not valid; otherwise as require_code.
 $$;
 
+create or replace function auth_private.take_email(token auth_private.one_time_tokens) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  if token.kind <> 'confirm' or not (token.data ? 'from' or not auth_private.has_email(token.user_id)) then
+    return;
+  end if;
+  perform auth_private.act_for(token.user_id);
+  perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
+end $$;
+
+comment on function auth_private.take_email(auth_private.one_time_tokens) is
+  'The account of a confirmation signs in with the address from now on, if the user has requested that.';
+
 create or replace function auth_api.confirm_email(
   token_hash bytea, proved_epoch integer, password_hash text, address inet, now timestamptz)
 returns json
@@ -213,7 +238,7 @@ begin
     and (
       confirm_email.password_hash is null
       or auth_private.keeps_factor(token.user_id)
-      or not auth_private.may_claim(token.user_id))
+      or not auth_private.claims(token))
   then
     -- The link stays valid for another attempt.
     insert into auth_private.one_time_tokens
@@ -227,10 +252,7 @@ begin
     set password_hash = confirm_email.password_hash
     where a.user_id = token.user_id;
   end if;
-  if token.data ? 'from' or not auth_private.has_email(token.user_id) then
-    perform auth_private.act_for(token.user_id);
-    perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
-  end if;
+  perform auth_private.take_email(token);
   update auth_private.accounts as a
   set email_confirmed_at = confirm_email.now
   where a.user_id = token.user_id
@@ -247,11 +269,39 @@ end $$;
 comment on function auth_api.confirm_email(bytea, integer, text, inet, timestamptz) is
 $$
 Takes the token of a confirmation: the e-mail of the account is confirmed, and replaces the previous one if the user has
-asked for that: {outcome, user}. Null if the token is not valid. The first confirmation of a registered account needs a
-proof that its password is that of the owner of the mailbox: `proved_epoch` is the epoch of the account for which the
-client has proved it. Otherwise all that was made before ends, and the new password is set. Without one, and for an
-account with a second factor from a time when its e-mail was confirmed, or whose e-mail can still be changed back, the
-outcome is "unproved", and the token stays valid.
+asked for that: {outcome, user}. Null if the token is not valid. It needs a proof that the account is that of the owner
+of the mailbox: `proved_epoch` is the epoch of the account for which the client has proved it. Otherwise all that was
+made before ends, and the new password is set. Without one, for an account with a second factor from a time when its
+e-mail was confirmed, for a change of the e-mail, and while one can be undone, the outcome is "unproved", and the token
+stays valid.
+$$;
+
+create or replace function auth_api.decline_confirmation(token_hash bytea, address inet, now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    decline_confirmation.token_hash, 'confirm', decline_confirmation.now);
+begin
+  if token.user_id is null then return false; end if;
+  -- Also what was sent once more.
+  delete from auth_private.mails as m
+  where m.user_id = token.user_id
+    and m.kind = 'confirm'
+    and m.email = token.email;
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = token.user_id
+    and t.kind = 'confirm'
+    and t.email = token.email;
+  perform auth_api.note_event(
+    'confirmation_declined', token.user_id, decline_confirmation.address,
+    jsonb_build_object('email', token.email), decline_confirmation.now);
+  return true;
+end $$;
+
+comment on function auth_api.decline_confirmation(bytea, inet, timestamptz) is $$
+Takes the token of a confirmation whose recipient does not know the account: all links that confirm this address for it
+end. False if the token is not valid.
 $$;
 
 create or replace function auth_private.user_of_mail(
@@ -298,6 +348,7 @@ begin
     and a.email_confirmed_at is null
     and a.password_hash is not null;
   perform auth_private.claim_account(token.user_id, admit_by_mail.address, admit_by_mail.now);
+  perform auth_private.take_email(token);
   return auth_api.account_of(token.user_id);
 end $$;
 
@@ -330,7 +381,7 @@ begin
       take_mail_token.address,
       take_mail_token.now);
     account := auth_api.account_of((confirmed ->> 'user')::auth.user_id);
-    if confirmed ->> 'outcome' = 'unproved' and not auth_private.may_claim(found_token.user_id) then
+    if confirmed ->> 'outcome' = 'unproved' and not auth_private.claims(found_token) then
       return null;
     end if;
   end if;

@@ -36,13 +36,17 @@ export const ResetBody = named("PasswordReset", {
   ...PROOF_IF_ENABLED,
 });
 
-/** The first confirmation of an account needs a proof: a sign-in, the browser of the registration, or one of the passwords. */
+/** A confirmation needs a proof: a sign-in, the browser of the registration, or one of the passwords. */
 export const ConfirmationBody = named("EmailConfirmation", {
   token,
-  password: text(MAX_PASSWORD, secret("The password of the registration.")).nullable().optional(),
+  password: text(MAX_PASSWORD, secret("The password of the account.")).nullable().optional(),
   newPassword: NEW_PASSWORD_FIELD.nullable()
     .optional()
     .describe("A new password in its place: what was issued to the account before, ends."),
+  decline: z
+    .boolean({ error: "must be true or false" })
+    .optional()
+    .describe("Ends the link in place of confirming: the account is not that of the recipient."),
 });
 
 /** The token of a sign-in, or of an undo. */
@@ -69,6 +73,7 @@ export const LinkForm = named("LinkForm", {
   name: z.string().optional().describe("The name of a new user."),
   password: z.string().optional().meta(NEW_PASSWORD),
   newPassword: z.string().optional().describe("A new password, at the confirmation of an e-mail."),
+  decline: z.string().optional().describe("With a value: the account is not that of the recipient, and the link ends."),
   code: z.string().optional().describe("The code of the second factor, if one is enabled."),
   passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
 });

@@ -8,9 +8,10 @@ import type { WrongPassword } from "../passwords.ts";
 import { badFields, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { ConfirmationBody } from "./bodies.ts";
+import type { Link } from "./repository.ts";
 import { linkOf } from "./requests.ts";
 
-// A link proves whose the mailbox is, but not whose the password: another person may have registered the address.
+// A link proves whose the mailbox is, but not whose the account: another person may have registered it, or have requested the e-mail for it.
 
 const NAME = "__Host-registered";
 const COOKIE = new RegExp(`(?:^|;)\\s*${NAME}=([\\w-]+)`);
@@ -65,50 +66,61 @@ export async function provedEpoch(
 
 const WRONG: WrongPassword = {
   event: "password_failed",
-  error: () => badFields([{ field: "password", message: "password is not the one of the registration" }]),
+  error: () => badFields([{ field: "password", message: "password is not the one of the account" }]),
 };
 
 /** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
 export async function confirmEmail(call: Call<"none", z.infer<typeof ConfirmationBody>>) {
   const { auth, client, body } = call;
-  const { token, password, newPassword = null } = body;
+  const { token, password, newPassword = null, decline = false } = body;
+  const { hashing, mail } = auth;
   const link = await linkOf(auth, token);
   if (link.kind !== "confirm") throw problem("invalid link");
+  if (decline) {
+    if (!(await mail.repository.declineConfirmation(hashOf(token), client.address))) throw problem("invalid link");
+    return { message: "the request is ended: no account gets your address by it" };
+  }
   const account = link.needsProof ? link.account! : null;
-  if (newPassword !== null) requireNew(auth, newPassword, account);
+  if (newPassword !== null) requireNew(auth, newPassword, link);
   const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
-  if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account);
-  const { hashing, mail } = auth;
+  if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
   const hash = newPassword === null ? null : await hashing.inPlace(() => hashing.hash(newPassword));
   const proof = { epoch, passwordHash: hash };
   const confirmed = await mail.repository.confirmEmail(hashOf(token), proof, client.address).catch(refuseRaised);
   if (confirmed === null) throw problem("invalid link");
-  if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!) : onlyPassword();
+  if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.forget(String(confirmed.user));
   return { message: "the e-mail is confirmed" };
 }
 
 /** Throws Problem. */
-function requireNew({ passwords }: Auth, newPassword: string, account: Account | null): void {
+function requireNew({ passwords }: Auth, newPassword: string, link: Link): void {
   const faults = passwords.rules.faults(newPassword, "newPassword");
-  if (account === null) faults.push("newPassword is only for the first confirmation of an account");
+  if (!link.needsProof) faults.push("newPassword is only for the first confirmation of an account");
+  else if (!takesNewPassword(link)) throw onlyPassword();
   if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "newPassword", message })));
 }
 
-/** Without a password, only a sign-in shows whose the account is. */
-function proofNeeded({ passwordHash }: Account) {
-  const field = passwordHash === null ? "newPassword" : "password";
+/** Whether a new password confirms without a proof. */
+export const takesNewPassword = ({ claims, keepsFactor }: Link): boolean => claims && keepsFactor === false;
+
+function proofNeeded({ passwordHash }: Account, link: Link) {
+  const takesNew = takesNewPassword(link);
+  if (takesNew && passwordHash === null)
+    return badFields([{ field: "newPassword", message: "newPassword is required unless you are signed in" }], true);
+  const wanted = takesNew ? "that of the account, or choose a new one" : "that of the account";
   const message =
     passwordHash === null
-      ? "newPassword is required unless you are signed in"
-      : "password is required: that of the registration, or choose a new one";
-  return badFields([{ field, message }], true);
+      ? "the account has no password: sign in to it, and use the link again"
+      : `password is required unless you are signed in: ${wanted}`;
+  return badFields([{ field: "password", message }], true);
 }
 
 const onlyPassword = () =>
   badFields([
     {
       field: "newPassword",
-      message: "newPassword is not possible for this account, which has a second factor, or has just got this e-mail",
+      message:
+        "newPassword is not possible for an account that changes its e-mail, has just done so, or has a second factor",
     },
   ]);

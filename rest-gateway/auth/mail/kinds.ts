@@ -2,6 +2,7 @@
 export const KINDS = [
   ...([
     "confirm",
+    "confirm-change",
     "already-confirmed",
     "reset",
     "sign-in",

@@ -1,5 +1,5 @@
 import { Problem, problem } from "../../../db/problems/problem.ts";
-import { html } from "../../../http/pages/html.ts";
+import { type Html, html } from "../../../http/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
@@ -19,12 +19,12 @@ import {
 } from "../pages/form.ts";
 import { sendPage } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
-import { pathOf } from "../pages/paths.ts";
+import { pathOf, SIGN_IN_PATH } from "../pages/paths.ts";
 import { openAgain } from "../pages/visit.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import type { Call } from "../route.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
-import { confirmEmail, isOwnAccount } from "./confirmations.ts";
+import { confirmEmail, isOwnAccount, takesNewPassword } from "./confirmations.ts";
 import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
 import { LINK_PATH } from "./mail.ts";
@@ -41,6 +41,8 @@ type Action = {
   readonly fields: (auth: Auth, link: Link) => readonly Field[];
   /** What has happened; null if the browser is signed in. */
   readonly done: Done | null;
+  /** Whether the form has a button for those who do not know the account. */
+  readonly declines?: boolean;
   run(call: Call, form: LinkFields, link: Link): Promise<unknown>;
 };
 
@@ -54,7 +56,11 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     button: "Confirm",
     fields: () => [],
     done: "confirmed",
-    run: (call, form) => confirmEmail({ ...call, signedIn: null, body: parse(ConfirmationBody, form) }),
+    run: (call, { decline, ...form }) =>
+      confirmEmail({
+        ...{ ...call, signedIn: null },
+        body: parse(ConfirmationBody, { ...form, decline: decline !== undefined }),
+      }),
   },
   invitation: {
     title: "Create your account",
@@ -90,21 +96,32 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
   },
 };
 
-/** The page of a confirmation in another browser than that of the registration, or of an address that another person has registered. */
-const FIRST_CONFIRMATION: Action = {
+/** The page of a confirmation in a browser that is not that of the account, or of an address that another person has entered. */
+const UNPROVED: Action = {
   ...ACTIONS.confirm!,
   about:
-    "Confirm that {email} is your address. If you do not know the password of the registration, or another person has " +
-    "registered with your address, choose a new password: everything that was set up before ends.",
-  fields: (auth, { account }) => [
-    ...(account!.passwordHash === null ? [] : [REGISTERED]),
-    { ...newPasswordField(auth, "New password"), name: "newPassword", isOptional: true },
+    "Confirm that {email} is your address. If you do not know the password of the account, or another person has " +
+    "entered your address, choose a new password: everything that was set up before ends.",
+  fields: (auth, { account, ...link }) => [
+    ...(account!.passwordHash === null ? [] : [OWN_PASSWORD]),
+    ...(takesNewPassword({ account, ...link })
+      ? [{ ...newPasswordField(auth, "New password"), name: "newPassword", isOptional: true } as const]
+      : []),
   ],
+  declines: true,
 };
 
-const REGISTERED: Field = {
+/** The same where only its user confirms. */
+const UNPROVED_CHANGE: Action = {
+  ...UNPROVED,
+  about:
+    "A user wants to sign in with {email} from now on. If the account is yours, enter its password, or sign in to it in " +
+    "this browser. If you do not know the account, do not confirm: otherwise your address belongs to another person.",
+};
+
+const OWN_PASSWORD: Field = {
   name: "password",
-  label: "Password of the registration",
+  label: "Password of the account",
   type: "password",
   autocomplete: "current-password",
   maxlength: MAX_PASSWORD,
@@ -117,7 +134,7 @@ export async function showLink(call: Call): Promise<void> {
   if (token === "") throw badParameter("token", "token is required: open the whole link of the e-mail");
   const link = await linkOf(call.auth, token);
   const action = await actionOf(call, link);
-  if (action !== FIRST_CONFIRMATION || !openAgain(call)) sendForm(call, action, link, token);
+  if (!action.declines || !openAgain(call)) sendForm(call, action, link, token);
 }
 
 /** `POST /auth/link`: the form of that page. After a mistake it is sent again. */
@@ -128,9 +145,11 @@ export async function useLink(call: Call): Promise<void> {
   const link = await linkOf(auth, token);
   const action = await actionOf(call, link);
   const { done, run } = action;
+  const form: LinkFields = { ...fieldsWithPasskey(sent), token };
   try {
-    await run(call, { ...fieldsWithPasskey(sent), token }, link);
-    if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
+    await run(call, form, link);
+    if (link.kind === "confirm" && form.decline !== undefined) response.redirect(303, doneUrl(auth, "declined"));
+    else if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
   } catch (error) {
     const isMistake =
       error instanceof Problem && (error.more.faults !== undefined || error.reason === "second factor needed");
@@ -146,15 +165,25 @@ const optionalCode = (account: Account): Field => ({
   hint: "If you have not enabled a second factor, or have lost it, leave this empty: it is removed.",
 });
 
-async function actionOf(call: Call, { kind, needsProof, account }: Link): Promise<Action> {
+async function actionOf(call: Call, { kind, needsProof, account, ...link }: Link): Promise<Action> {
   const action = ACTIONS[kind];
   if (action === undefined) throw problem("invalid link");
-  return needsProof && !(await isOwnAccount(call, account!)) ? FIRST_CONFIRMATION : action;
+  if (!needsProof || (await isOwnAccount(call, account!))) return action;
+  return link.claims ? UNPROVED : UNPROVED_CHANGE;
+}
+
+const DECLINE = html`<button class="quiet" name="decline" value="true" formnovalidate>This is not my account</button>`;
+
+/** The sign-in, which leads back to the link. */
+function signInLink({ auth }: Call, token: string): Html | null {
+  if (auth.settings.authPages !== "on") return null;
+  const query = new URLSearchParams({ return_to: `${pathOf(auth, LINK_PATH)}?token=${token}` }).toString();
+  return html`<p><a href="${pathOf(auth, SIGN_IN_PATH)}?${query}">Sign in to the account</a></p>`;
 }
 
 function sendForm(
   call: Call,
-  { title, about, button, fields: fieldsFor }: Action,
+  { title, about, button, fields: fieldsFor, declines = false }: Action,
   link: Link,
   token: string,
   state: FormState = NEW_FORM,
@@ -166,7 +195,16 @@ function sendForm(
   const passkey = account && passkeyForCode(call.auth, account);
   const action = pathOf(call.auth, LINK_PATH);
   const username = isPassword ? link.email : null;
-  const form = formOf({ action, fields, hidden: { token }, username, button, after: passkey, isFocused: true }, state);
-  const main = html`<p>${about.replace("{email}", () => link.email)}</p>\n${form}`;
+  const form = formOf(
+    {
+      ...{ action, fields, hidden: { token }, username, isFocused: true },
+      // Without a password, only a sign-in shows whose the account is.
+      button: declines && fields.length === 0 ? null : button,
+      after: declines ? DECLINE : passkey,
+    },
+    state,
+  );
+  const signIn = declines && !link.claims ? signInLink(call, token) : null;
+  const main = html`<p>${about.replace("{email}", () => link.email)}</p>\n${form}\n${signIn}`;
   sendPage(call, { title, status: state.status, main, hasPasskeyButton: passkey !== null });
 }

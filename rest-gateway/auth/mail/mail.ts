@@ -150,7 +150,10 @@ export class MailService {
 
   #render(id: string, due: DueMail): Mail {
     const { kind, email, data } = due;
-    return { id, kind, to: email, ...this.#templates.render(kind, data.languages ?? [], this.#valuesOf(id, due)) };
+    // The page of an application gets the links of both as "confirm".
+    const template = kind === "confirm" && data.from !== undefined ? "confirm-change" : kind;
+    const rendered = this.#templates.render(template, data.languages ?? [], this.#valuesOf(id, due));
+    return { id, kind: template, to: email, ...rendered };
   }
 
   #valuesOf(id: string, { kind, email, data }: DueMail): MailValues {

@@ -8,6 +8,8 @@ import type { MailKind, RequestedKind } from "./kinds.ts";
 /** What the client of a request has chosen, or what has happened. */
 export type MailData = {
   readonly newEmail?: string;
+  /** Of a confirmation: the e-mail that the new one replaces. */
+  readonly from?: string;
   /** When it has happened, in ISO 8601, from which IP address, and with which device. */
   readonly at?: string;
   readonly address?: string | null;
@@ -66,8 +68,10 @@ export type Link = DueMail & {
   readonly account: Account | null;
   /** The encrypted secrets of the enabled second factors, in hex. */
   readonly factors: readonly string[];
-  /** Whether it is the first confirmation of an account that another person may have registered. */
+  /** Whether it confirms an e-mail for an account that may be that of another person. */
   readonly needsProof: boolean;
+  /** Whether such a confirmation takes the account over without a proof. */
+  readonly claims: boolean;
   /** Whether the mailbox does not replace the second factor. Null for an address without an account. */
   readonly keepsFactor: boolean | null;
 };
@@ -160,6 +164,12 @@ export class MailRepository {
     const proof = [epoch === null ? null : String(epoch), passwordHash];
     const values = [bytes(tokenHash), ...proof, address || null, this.#functions.now()];
     return this.#functions.call("confirm_email($1::bytea, $2::integer, $3, $4::inet, $5::timestamptz)", values);
+  }
+
+  /** Takes the token of a confirmation whose recipient does not know the account. False if it is not valid. */
+  declineConfirmation(tokenHash: Buffer, address: string): Promise<boolean> {
+    const values = [bytes(tokenHash), address || null, this.#functions.now()];
+    return this.#functions.call("decline_confirmation($1::bytea, $2::inet, $3::timestamptz)", values);
   }
 
   /** Takes the token that undoes a change of the e-mail, and returns the id of the user; null if it is not valid. */

@@ -51,7 +51,7 @@ export const MAIL_ROUTES: Routes = {
     operationId: "confirmEmail",
     summary: "Confirm the e-mail",
     description:
-      "Takes the token of the e-mail, which is valid once. The first confirmation of an account keeps its password only if the client has registered the account in the same browser, is signed in to it with a token or a cookie, or sends the `password`. Otherwise it needs a `newPassword`, and all that was issued to the account before ends. Without any of these, the response is 400 and the token stays valid.",
+      "Takes the token of the e-mail, which is valid once. The account stays as it is only if the client has registered it in the same browser, is signed in to it with a token or a cookie, or sends its `password`. Otherwise the confirmation needs a `newPassword`, and all that was issued to the account before ends; a change of the e-mail is refused. Without a proof, the response is 400 and the token stays valid. With `decline`, the link ends, and confirms nothing.",
     credential: "none",
     body: ConfirmationBody,
     answer: ok("The e-mail is confirmed.", MessageAnswer),

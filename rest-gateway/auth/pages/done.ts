@@ -16,6 +16,12 @@ export const SENT = "It arrives within a few minutes. If not, look into the fold
 
 const PAGES = {
   confirmed: { title: "Your e-mail is confirmed", about: "Thank you. Sign in with it from now on.", signsIn: true },
+  declined: {
+    title: "The request is ended",
+    about:
+      "No account gets your address by it. If you want to use this service, sign up, or request a new password if there is an account with your address.",
+    signsIn: true,
+  },
   reset: {
     title: "Your password is changed",
     about: "All sign-ins of the account have ended. Sign in with the new password.",

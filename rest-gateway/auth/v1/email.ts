@@ -120,9 +120,9 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
 }
 
 /**
- * The epoch of the account for which a first confirmation keeps the password of the registration; null if it ends. The released client
- * sends no proof, and the password stays, as on the wire of Supabase, if no one could use the account before. An application that sends
- * `password` asks for the proof of `POST /auth/confirm`.
+ * The epoch of the account for which a confirmation keeps the password; null if it ends. The released client sends no proof. The password
+ * of a registration stays, as on the wire of Supabase, if no one could use the account before. An application that sends `password` asks
+ * for the proof of `POST /auth/confirm`. A change of the e-mail needs it.
  */
 async function epochFor(
   call: AuthCall,
@@ -133,8 +133,10 @@ async function epochFor(
   if (!found?.needsProof) return null;
   const account = found.account!;
   // With EMAIL_CONFIRM=required.
-  if (account.mustConfirm && password === undefined) return account.epoch;
-  return provedEpoch(call, account, password, WRONG);
+  if (account.mustConfirm && account.email === found.email && password === undefined) return account.epoch;
+  const epoch = await provedEpoch(call, account, password, WRONG);
+  if (epoch === null && !found.claims) throw problem("confirmation not proved");
+  return epoch;
 }
 
 const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };

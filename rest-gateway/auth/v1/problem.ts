@@ -42,6 +42,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "same password": ["same_password"],
   "current password wrong": ["current_password_invalid"],
   "reauthentication needed": ["reauthentication_needed"],
+  "confirmation not proved": ["reauthentication_needed"],
   "nonce wrong": ["reauthentication_not_valid"],
   "nonce needs a confirmed e-mail": ["email_not_confirmed"],
   "second factor not proved": ["insufficient_aal"],

@@ -206,9 +206,9 @@ describe("with EMAIL_CONFIRM=required", () => {
     };
     const [first, second] = [await tokenFor(jon, "jon2@test.example"), await tokenFor(jon, "jon3@test.example")];
     const same = await tokenFor(kim, "jon2@test.example");
-    expect((await sendJson(client, "/auth/confirm", { token: first })).status).toBe(200);
+    expect((await sendJson(client, "/auth/confirm", { token: first, password: PASSWORD })).status).toBe(200);
     expect((await sendJson(client, "/auth/confirm", { token: second })).status).toBe(401);
-    expect((await sendJson(client, "/auth/confirm", { token: same })).status).toBe(401);
+    expect((await sendJson(client, "/auth/confirm", { token: same, password: PASSWORD })).status).toBe(401);
   });
 
   test("a user requests at most 5 changes in an hour", async () => {

@@ -140,7 +140,8 @@ describe("with EMAIL_CONFIRM=required, an anonymous user", () => {
     expect((await server.next("ada@example.com")).subject).not.toMatch(/^Confirm/);
 
     const { token } = linkIn(await server.next("guest@test.example", /^Confirm/));
-    expect((await send("POST /auth/confirm", { body: { token } })).status).toBe(200);
+    const session = { token: (await clients[0].auth.getSession()).data.session!.access_token };
+    expect((await send("POST /auth/confirm", { body: { token }, ...session })).status).toBe(200);
     const { data } = await clients[0].auth.getUser();
     expect(data.user).toMatchObject({ email: "guest@test.example", is_anonymous: false });
     expect(data.user!.email_confirmed_at).toBeTypeOf("string");

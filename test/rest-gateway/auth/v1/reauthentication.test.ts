@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { failureOf, useAuth } from "./support.ts";
+import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const server = await startMailServer();
 const LIMIT = 4;
@@ -70,7 +70,8 @@ test("verifyOtp with the type email_change changes the e-mail with the token tha
   const { data } = await own.auth.updateUser({ email });
   expect(data.user!.new_email).toBe(email);
   const { token } = linkIn(await server.next(email, /^Confirm/));
-  const verify = (type: "email_change" | "magiclink") => client().auth.verifyOtp({ token_hash: token, type });
+  const verify = (type: "email_change" | "magiclink") =>
+    client().auth.verifyOtp({ token_hash: token, type, ...{ password: PASSWORD } });
   expect(failureOf(await verify("magiclink"))).toEqual([403, "otp_expired"]);
   const changed = await verify("email_change");
   expect([changed.error, changed.data.user!.id, changed.data.user!.email]).toEqual([null, id, email]);
@@ -79,9 +80,10 @@ test("verifyOtp with the type email_change changes the e-mail with the token tha
 });
 
 test("resend sends the confirmation of a change of the e-mail once more, named by the present or the new address", async () => {
-  const { client: own, id, email: current } = await newUser();
+  const { client: user, id, email: current } = await newUser();
   const email = `resent-${id}@test.example`;
-  await own.auth.updateUser({ email });
+  await user.auth.updateUser({ email });
+  const own = { type: "email_change", password: PASSWORD } as const;
   const first = linkIn(await server.next(email, /^Confirm/)).token;
   const resend = async (named: string) => {
     expect((await client().auth.resend({ type: "email_change", email: named })).error).toBeNull();
@@ -91,10 +93,10 @@ test("resend sends the confirmation of a change of the e-mail once more, named b
   expect(new Set(tokens).size).toBe(3);
   const expiries = await sql("select distinct expires_at from auth_private.one_time_tokens where email = $1", email);
   expect(expiries).toHaveLength(1);
-  const changed = await client().auth.verifyOtp({ token_hash: tokens[2]!, type: "email_change" });
+  const changed = await client().auth.verifyOtp({ token_hash: tokens[2]!, ...own });
   expect([changed.error, changed.data.user!.email]).toEqual([null, email]);
   // The others are for a change from an e-mail that the account has no more.
-  const again = await client().auth.verifyOtp({ token_hash: first, type: "email_change" });
+  const again = await client().auth.verifyOtp({ token_hash: first, ...own });
   expect(failureOf(again)).toEqual([403, "otp_expired"]);
 });
 
