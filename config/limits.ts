@@ -173,7 +173,7 @@ export const LIMITS = {
   REGISTRATIONS_PER_ADDRESS: limit(60, "Accounts that may be created per IP address within LOGIN_WINDOW."),
   EMAIL_RESERVATION: limit(
     2_592_000,
-    "Seconds for which, after a change of e-mail, the previous e-mail stays reserved for the account. Reservations that have expired are removed every hour.",
+    "Seconds for which, after a change of e-mail, the previous e-mail stays reserved for the account, if it was confirmed. Reservations that have expired are removed every hour.",
   ),
   MFA_ATTEMPTS: limit(
     5,

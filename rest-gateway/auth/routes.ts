@@ -121,7 +121,7 @@ export const ROUTES: Routes = {
     operationId: "changeEmail",
     summary: "Change the e-mail",
     description:
-      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds. Unless `EMAIL_CONFIRM` is off, the link that the new address receives changes it, and the response is 202 for every address. Not allowed with an API key.",
+      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds if it was confirmed. Unless `EMAIL_CONFIRM` is off, the link that the new address receives changes it, and the response is 202 for every address. Not allowed with an API key.",
     credential: "account",
     body: EmailBody,
     answer: ok("The e-mail is changed.", EmailAnswer),

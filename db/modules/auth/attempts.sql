@@ -318,7 +318,11 @@ language sql volatile security definer set search_path = '' as $$
   where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
 
   delete from auth_private.login_emails as e
-  where e.released_at < purge.now - email_reservation;
+  where e.released_at < purge.now - case
+    when e.is_confirmed then email_reservation
+    -- As long as the link of begin_mail undoes the change.
+    else interval '24 hours'
+  end;
 
   delete from auth_private.security_events as e
   where e.at < purge.now - event_retention;

@@ -25,10 +25,15 @@ $$;
 create or replace function auth_private.set_login_email(user_id auth.user_id, email text, skeleton text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
-declare previous text;
+declare
+  previous text;
+  was_confirmed boolean;
+  is_kept boolean;
 begin
   -- Changes of one account wait for each other.
-  perform from auth_private.accounts as a
+  select a.email_confirmed_at is not null
+  into was_confirmed
+  from auth_private.accounts as a
   where a.user_id = set_login_email.user_id
   for no key update;
 
@@ -40,7 +45,8 @@ begin
   if previous is null or previous = set_login_email.email then return; end if;
 
   update auth_private.login_emails as e
-  set released_at = now()
+  set released_at = now(),
+    is_confirmed = was_confirmed
   where e.email = previous;
 
   insert into auth_private.login_emails as e (email, user_id, skeleton)
@@ -79,16 +85,28 @@ begin
     set_login_email.user_id,
     nullif(current_setting('request.address', true), '')::inet,
     jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
-  if set_login_email.by = 'owner' then
-    perform auth_private.add_notice(
+  -- Anyone can enter addresses of others one after the other: at most one that was not confirmed hears of a change.
+  is_kept := set_login_email.by = 'owner' and (was_confirmed or not exists (
+    select from auth_private.login_emails as e
+    where e.user_id = set_login_email.user_id
+      and e.released_at is not null
+      and not e.is_confirmed
+      and e.email <> previous));
+  if is_kept then
+    is_kept := auth_private.add_notice(
       'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', set_login_email.email));
+  end if;
+  if not was_confirmed and not is_kept then
+    delete from auth_private.login_emails as e
+    where e.user_id = set_login_email.user_id
+      and e.email = previous;
   end if;
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 
 comment on function auth_private.set_login_email(auth.user_id, text, text, text) is $$
 Changes the e-mail that an account signs in with, and reserves the previous one for it, which hears of a change by the
-owner. Does nothing for a user without
+owner. One that was not confirmed stays reserved only while its link undoes the change. Does nothing for a user without
 an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
 $$;
 

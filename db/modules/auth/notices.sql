@@ -21,7 +21,7 @@ shows or hides e-mails when the last one changes.
 $$;
 
 create or replace function auth_private.add_notice(kind text, user_id auth.user_id, email text, data jsonb)
-returns void
+returns boolean
 language plpgsql volatile set search_path = '' as $$
 declare
   recipient constant text := coalesce(
@@ -33,20 +33,21 @@ declare
         and e.released_at is null
     ));
 begin
-  if recipient is null or auth_api.setting('mail') is distinct from 'on' then return; end if;
+  if recipient is null or auth_api.setting('mail') is distinct from 'on' then return false; end if;
   -- The address may be that of another person. Each kind counts alone: one cannot use up the limit of another.
-  if not auth_private.count_mail('notice', kind, auth_private.mail_key(recipient)) then return; end if;
+  if not auth_private.count_mail('notice', kind, auth_private.mail_key(recipient)) then return false; end if;
   perform auth_private.add_mail(
     kind,
     user_id,
     recipient,
     jsonb_build_object('at', now(), 'address', nullif(current_setting('request.address', true), '')) || data,
     now());
+  return true;
 end $$;
 
 comment on function auth_private.add_notice(text, auth.user_id, text, jsonb) is $$
 Adds an e-mail about what has happened to an account, to this address, or to the one that the account signs in with.
-Nothing if the service sends no e-mails, and beyond MAILS_PER_RECIPIENT of this kind in an hour.
+False if the service sends no e-mails, and beyond MAILS_PER_RECIPIENT of this kind in an hour.
 $$;
 
 create or replace function auth_private.notify_password() returns trigger

@@ -88,12 +88,14 @@ create sequence auth_private.user_ids;
 alter sequence auth_private.user_ids owner to auth_owner;
 
 -- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a
--- time. The e-mail that the application shows may differ: other callers may change that one.
+-- time if they were confirmed, and otherwise while they undo a change. The e-mail that the application shows may
+-- differ: other callers may change that one.
 create table auth_private.login_emails (
   user_id     auth.user_id not null references auth_private.accounts on delete cascade,
   email       text not null,
   skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as lower(email)
   released_at timestamptz, -- null while the account signs in with it
+  is_confirmed boolean not null default true, -- when it was released
 
   primary key (user_id, email),
   constraint login_emails_email_format check (auth.is_email(email))
