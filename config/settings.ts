@@ -388,8 +388,8 @@ export const SETTINGS = {
   ),
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
-    "10",
-    "Seconds for which a refresh token may be used again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once.",
+    "0",
+    "Seconds for which POST /auth/refresh accepts a refresh token again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once. /auth/v1 accepts it for 10 seconds.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(

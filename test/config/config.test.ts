@@ -186,7 +186,7 @@ test("without settings the service uses an embedded database with demo data and 
     mfaAal1: "limited",
     sessionMaxAge: 43_200,
     accessTokenTtl: 3600,
-    jwtRefreshGrace: 10,
+    jwtRefreshGrace: 0,
     recentSignIn: 600,
     mfaKey: "",
     mfaPreviousKey: "",

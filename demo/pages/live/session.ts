@@ -77,7 +77,7 @@ export class Refused extends Error {
 
 /**
  * Milliseconds within which the service must answer, because a network may lose a request without an error. Two refreshes and PAUSE are
- * shorter than JWT_REFRESH_GRACE.
+ * shorter than JWT_REFRESH_GRACE=10.
  */
 const [LIMIT, REFRESH_LIMIT, PAUSE] = [20_000, 4_000, 500];
 
@@ -133,7 +133,7 @@ const logOut = ({ accessToken }: Tokens): Promise<unknown> => post("/auth/logout
 /** The service has ended the sign-in. If the network has failed, it has not. */
 const hasEnded = (error: unknown): boolean => error instanceof Refused && error.status === 401;
 
-/** Once more after a failure: if only the answer was lost, the same token is refused, and ends the sign-in, after JWT_REFRESH_GRACE. */
+/** Once more after a failure: if only the answer was lost, the same token gives another pair with JWT_REFRESH_GRACE, and ends the sign-in without. */
 async function refresh({ refreshToken }: Session): Promise<Tokens> {
   const once = (): Promise<Tokens> => post("/auth/refresh", { refreshToken }, undefined, REFRESH_LIMIT);
   try {
@@ -162,6 +162,32 @@ export async function signOut(): Promise<void> {
   }
 }
 
+let endSending = async (): Promise<void> => {};
+/** Until this tab sends another one, or closes, a lock says to the others that the token is sent: the storage may reach them later. */
+async function markSent({ refreshToken }: Session): Promise<void> {
+  await endSending();
+  await new Promise<void>((marked) => {
+    const ended = navigator.locks.request(refreshToken, () => {
+      marked();
+      return new Promise<void>((end) => {
+        endSending = () => {
+          end();
+          return ended;
+        };
+      });
+    });
+  });
+}
+const isSent = async ({ refreshToken }: Session): Promise<boolean> =>
+  ((await navigator.locks.query()).held ?? []).some(({ name }) => name === refreshToken);
+const nextChange = (): Promise<void> =>
+  new Promise((resolve) => {
+    const end = onSession(() => {
+      end();
+      resolve();
+    });
+  });
+
 const isOver = (current: Session | null, refused?: string): boolean =>
   current !== null && (current.accessToken === refused || current.expiresAt < Date.now() + 10_000);
 
@@ -172,8 +198,11 @@ const isOver = (current: Session | null, refused?: string): boolean =>
 export async function accessToken(refused?: string): Promise<string | undefined> {
   if (isOver(session(), refused))
     await navigator.locks.request("refresh", async () => {
+      const changed = nextChange();
       const current = session();
       if (current === null || !isOver(current, refused)) return; // Another tab was first.
+      if (await isSent(current)) return changed;
+      await markSent(current);
       // False after a sign-out during the refresh, or another sign-in, which must stay.
       const isCurrent = (): boolean => session()?.id === current.id;
       try {
@@ -181,8 +210,9 @@ export async function accessToken(refused?: string): Promise<string | undefined>
         if (isCurrent()) keepTokens(current, tokens);
         else await logOut(tokens).catch(() => {});
       } catch (error) {
-        if (!hasEnded(error)) throw error;
-        if (isCurrent()) keep(null);
+        if (hasEnded(error)) return isCurrent() ? keep(null) : undefined;
+        await endSending();
+        throw error;
       }
     });
   return session()?.accessToken;

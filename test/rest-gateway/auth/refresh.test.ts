@@ -5,7 +5,7 @@ import { sendJson } from "../../support/json.ts";
 import { startTestService } from "../../support/service.ts";
 
 const PASSWORD = "Correct-Horse-7!";
-const client = useService({ JWT_REFRESH_GRACE: "0" });
+const client = useService();
 const login = async (username: string) =>
   (await sendJson(client, "/auth/login", { username, password: PASSWORD })).json;
 const refresh = (refreshToken: unknown) => sendJson(client, "/auth/refresh", { refreshToken });
@@ -20,7 +20,7 @@ const codeOf = async (refreshToken: unknown) => {
   return [status, json.error?.code];
 };
 
-describe("POST /auth/refresh without a grace period", () => {
+describe("POST /auth/refresh", () => {
   test("exchanges each refresh token for a new pair", async () => {
     let pair = await login("ada");
     for (let turn = 0; turn < 3; turn++) {
@@ -115,9 +115,9 @@ describe("POST /auth/refresh without a grace period", () => {
   });
 });
 
-describe("within JWT_REFRESH_GRACE, 10 seconds by default,", () => {
+describe("within JWT_REFRESH_GRACE", () => {
   let now = Date.now();
-  const patient = useService({ GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const patient = useService({ JWT_REFRESH_GRACE: "10", GRAPHQL_MAX_TABLES: "0" }, () => now);
   const post = (path: string, body: object) => sendJson(patient, path, body);
   const begin = async () => (await post("/auth/login", { username: "ada", password: PASSWORD })).json;
   const again = async (refreshToken: string) => post("/auth/refresh", { refreshToken });
