@@ -49,9 +49,12 @@ async function verified<Found>(verify: () => Promise<Found>): Promise<Found> {
 }
 
 /** A password alone changes nothing of an account with a second factor. Throws Problem. */
-export function requireSecondFactor({ account, aal }: SignedIn): void {
-  if (account.hasFactor && aal === 1) throw problem("second factor not proved");
+export function requireSecondFactor(signedIn: SignedIn): void {
+  if (!hasSecondFactor(signedIn)) throw problem("second factor not proved");
 }
+
+/** Whether the sign-in has proved the second factor, if the account has one. */
+export const hasSecondFactor = ({ account, aal }: SignedIn): boolean => !account.hasFactor || aal > 1;
 
 /** Throws Problem for an older sign-in. */
 export function requireRecent(auth: Auth, signedIn: SignedIn): void {

@@ -4,7 +4,14 @@ import type { Auth } from "../auth.ts";
 import type { Scope } from "../own-sessions.ts";
 import { emailRefused, refuseRaised } from "../problem.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
-import { type AuthCall, requireRecent, requireSecondFactor, type SignedIn, signedInOf } from "./call.ts";
+import {
+  type AuthCall,
+  hasSecondFactor,
+  requireRecent,
+  requireSecondFactor,
+  type SignedIn,
+  signedInOf,
+} from "./call.ts";
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
 import type { PublicUser } from "./repository.ts";
@@ -89,8 +96,11 @@ export async function logOut(call: AuthCall): Promise<void> {
   const { scope = "global" } = request.query;
   if (scope !== "local" && scope !== "others" && scope !== "global")
     throw invalid(`Unsupported logout scope "${String(scope).slice(0, 50)}"`);
-  const { userId, session } = await signedInOf(call);
-  await SCOPES[scope](auth, userId, session);
+  const signedIn = await signedInOf(call);
+  const { userId, session } = signedIn;
+  // The password alone ends no sign-in but its own.
+  if (scope === "others") requireSecondFactor(signedIn);
+  await SCOPES[scope === "global" && !hasSecondFactor(signedIn) ? "local" : scope](auth, userId, session);
   auth.forget(userId);
   await auth.repository.note({ event: "logout", userId, address: client.address, detail: { by: "token", scope } });
 }
