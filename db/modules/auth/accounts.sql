@@ -335,18 +335,25 @@ begin
   end if;
   if not by_operator then perform auth_private.require_open_sign_up(); end if;
 
-  if confirms and auth_private.is_taken(email, register.email_skeleton) then
+  if not confirms or not auth_private.is_taken(email, register.email_skeleton) then
+    begin
+      new_id := auth_private.sign_up(
+        register.fields,
+        register.email_skeleton,
+        register.username,
+        register.username_skeleton,
+        register.password_hash);
+    exception when unique_violation then
+      -- Otherwise another sign-up, at the same time, was first.
+      if not confirms or not auth_private.is_taken(email, register.email_skeleton) then raise; end if;
+    end;
+  end if;
+  if new_id is null then
     perform auth_private.try_sign_up(
       register.fields, register.username, register.username_skeleton, register.password_hash);
     perform auth_private.add_limited_mail('account-exists', null, email, register.mail);
     return null;
   end if;
-  new_id := auth_private.sign_up(
-    register.fields,
-    register.email_skeleton,
-    register.username,
-    register.username_skeleton,
-    register.password_hash);
   if register.user_metadata <> '{}' then
     update auth_private.accounts as a
     set user_metadata = register.user_metadata
