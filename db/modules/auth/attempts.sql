@@ -110,6 +110,27 @@ The hash of some account, always the same one for a login: an unknown login cost
 not show that the hashes of imported accounts cost more, or less, than those of the service.
 $$;
 
+create or replace function auth_private.note_throttled(
+  user_id auth.user_id, address inet, reached jsonb, now timestamptz, span interval)
+returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.security_events as e
+  set detail = e.detail || jsonb_build_object('count', (e.detail ->> 'count')::integer + 1)
+  where e.event = 'login_throttled'
+    and e.at > note_throttled.now - span
+    and e.user_id is not distinct from note_throttled.user_id
+    and e.detail @> reached;
+  if found then return; end if;
+  perform auth_api.note_event(
+    'login_throttled', note_throttled.user_id, note_throttled.address, reached || '{"count": 1}', note_throttled.now);
+end $$;
+
+comment on function auth_private.note_throttled(auth.user_id, inet, jsonb, timestamptz, interval) is $$
+Records that a login was refused, once for a limit and a window: `reached` is {limit, network}, and the event counts the
+others. The caller holds the lock of the limit.
+$$;
+
 create or replace function auth_api.begin_login(
   login text, user_id auth.user_id, address text, networks text[], attempts integer[], attempts_per_address integer[],
   now timestamptz, span interval)
@@ -122,6 +143,7 @@ declare
   end;
   found_id constant auth.user_id := coalesce(begin_login.user_id, (account ->> 'id')::auth.user_id);
   reservation json;
+  reached integer;
 begin
   if (account ->> 'isDisabled')::boolean then
     perform auth_private.lift_bans(found_id, begin_login.now);
@@ -143,7 +165,19 @@ begin
     begin_login.now,
     span);
   if reservation ->> 'retryAfter' is not null then
-    perform auth_api.note_event('login_throttled', found_id, nullif(address, '')::inet, null, begin_login.now);
+    reached := reservation ->> 'place';
+    -- The limit of a network is reached by logins to many accounts.
+    perform auth_private.note_throttled(
+      case when reached <= cardinality(networks) then found_id end,
+      nullif(address, '')::inet,
+      jsonb_build_object(
+        'limit', case
+          when reached <= cardinality(networks) then 'LOGIN_ATTEMPTS'
+          else 'LOGIN_ATTEMPTS_PER_ADDRESS'
+        end,
+        'network', networks[1 + (reached - 1) % cardinality(networks)]),
+      begin_login.now,
+      span);
   end if;
 
   return json_build_object(

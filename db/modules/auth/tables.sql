@@ -406,6 +406,8 @@ create table auth_private.security_events (
 create index security_events_user_id_at_idx on auth_private.security_events (user_id, at desc);
 -- Events, newest first, and deleting old ones.
 create index security_events_at_idx on auth_private.security_events (at desc);
+-- The one that counts further refused logins.
+create index security_events_throttled_idx on auth_private.security_events (at desc) where event = 'login_throttled';
 
 comment on table auth_private.security_events is 'Sign-ins, failures and changes of accounts.';
 
