@@ -26,10 +26,22 @@ create or replace function auth_api.request_mail(
   now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
-declare reservation json;
+declare
+  reservation json;
+  sent bigint;
 begin
   -- Such as "a"@example.com, which is the mailbox of a@example.com and would be counted as another one.
   if not auth.is_email(request_mail.email) then return '"malformed"'; end if;
+
+  -- Of the second half of all e-mails, each network gets a tenth of its limit: few cannot use up those of others.
+  select count(*)
+  into sent
+  from auth_private.attempts as a
+  where a.key = auth_private.attempt_key('mail', 'all')
+    and a.at > request_mail.now - interval '1 hour';
+  if sent * 2 >= per_hour then
+    per_network := array(select greatest(1, allowed / 10) from unnest(per_network) as allowed);
+  end if;
 
   -- Decided at once, so that it is never null: requests for one key wait for each other.
   reservation := auth_api.reserve_attempt(
