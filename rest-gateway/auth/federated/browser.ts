@@ -159,10 +159,16 @@ async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, re
 
 /** For programs that follow the redirects themselves. */
 async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: SignInRequest): Promise<void> {
-  const { auth, response } = call;
-  if (login.account.hasFactor) throw challengeOf(auth, login.account, login);
+  const { auth, request } = call;
+  if (!login.account.hasFactor) return answerTokens(call, login, returnTo);
+  // A person in a browser, who cannot send the code to POST /auth/login.
+  if (request.headers["sec-fetch-mode"] === "navigate") return askForCode(call, login, returnTo, "token");
+  throw challengeOf(auth, login.account, login);
+}
+
+async function answerTokens(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
   const signedIn = await signIn(call, login);
-  response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
+  call.response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
 }
 
 /** Sets the cookie of a session, and continues; after the code of the second factor, if one is enabled. */
@@ -196,10 +202,11 @@ export async function askForCode(
     readonly account: Pick<Account, "id" | "epoch" | "factorKinds">;
   },
   returnTo: string | null,
+  mode: "session" | "token" = "session",
 ): Promise<void> {
   const { tokens, federated, clock } = to.auth;
   const challenge = tokens.issueChallenge(login.account, login);
-  await federated.once.keep("return", hashOf(challenge), { returnTo }, clock() + CHALLENGE_SECONDS * 1000);
+  await federated.once.keep("return", hashOf(challenge), { returnTo, mode }, clock() + CHALLENGE_SECONDS * 1000);
   sendCodeForm(to, { challenge, kinds: login.account.factorKinds });
 }
 
@@ -212,9 +219,9 @@ export async function completeWithCode(call: Call): Promise<void> {
   const { challenge } = codeForm;
   try {
     const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
-    const kept = await federated.once.take<Pick<SignInRequest, "returnTo">>("return", hashOf(challenge));
+    const kept = await federated.once.take<Pick<SignInRequest, "returnTo" | "mode">>("return", hashOf(challenge));
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
-    await sendSession(call, login, kept.returnTo);
+    await (kept.mode === "token" ? answerTokens : sendSession)(call, login, kept.returnTo);
   } catch (error) {
     if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code" || field === "passkey"))
       return sendCodeForm(call, codeForm, stateAfter(error, form));

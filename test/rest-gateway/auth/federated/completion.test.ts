@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { send } from "../../../support/http-client.ts";
 import { IdentityProvider, signInAt } from "../../../support/identity-provider.ts";
 import { type ApiReply, type ApiSent, sendTo } from "../../../support/resource-client.ts";
 import { appCode } from "../../../support/totp.ts";
@@ -374,6 +375,18 @@ describe("an account with a second factor", () => {
     expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
     const body = { challenge: json.challenge, code: appCode(secret, Date.now() + 30_000) };
     expect((await api("POST /auth/login", { body })).status).toBe(200);
+  });
+
+  test("is asked for the code on a page if a person opens the sign-in for tokens in a browser, and gets them then", async () => {
+    const callback = await client.respond(browser, "/auth/oidc/acme?mode=token", login);
+    const cookie = [...browser.cookies].map(([key, value]) => `${key.split(" ")[1]}=${value}`).join("; ");
+    // fetch has a mode of its own.
+    const reply = await send(callback, { headers: { cookie, accept: "text/html", "sec-fetch-mode": "navigate" } });
+    const page = { ...reply, url: callback };
+    expect([outcomeOf(page), hasSession(page)]).toEqual(["200 One more step", false]);
+    const done = await browser.submit(page, { code: backupCodes[0]! });
+    expect([done.status, done.json.tokenType, hasSession(done)]).toEqual([200, "Bearer", false]);
+    expect((await api("GET /auth/me", { headers: bearer(done.json.accessToken) })).status).toBe(200);
   });
 
   test("without a password, confirms changes of the factor with a recent sign-in and a code", async () => {
