@@ -19,13 +19,14 @@ export type ChangeRouterOptions = {
 export class ChangeRouter {
   readonly #delivery: Delivery<ChangeWatch>;
   readonly #bindings: Bindings;
-  readonly #maxChangeBytes: number;
 
   constructor({ feed, rights, bindings, maxChangeBytes }: ChangeRouterOptions) {
     this.#bindings = bindings;
-    this.#maxChangeBytes = maxChangeBytes;
     this.#delivery = new Delivery(feed, rights, {
-      deliver: (results, trySend) => this.#deliver(results, trySend),
+      prepare: (change) => {
+        const messages = new ChangeMessages(change, maxChangeBytes);
+        return (seen, trySend) => this.#deliver(seen, messages, trySend);
+      },
       end: ({ subscriber }, error, position) => subscriber.end(error, position),
     });
   }
@@ -54,16 +55,17 @@ export class ChangeRouter {
   }
 
   /** All watches of a channel end together. */
-  #deliver(results: readonly ChangeVisibility<ChangeWatch>[], trySend: TrySend<ChangeWatch>): void {
-    for (const { change, visible, failures } of results) {
-      const messages = new ChangeMessages(change, this.#maxChangeBytes);
-      for (const [subscriber, seen] of bySubscriber(visible))
-        trySend(seen[0]!.watch, () => {
-          for (const { watch } of seen) this.#bindings.refresh(watch);
-          subscriber.receive(seen, messages);
-        });
-      for (const { watch, error } of failures) trySend(watch, () => watch.subscriber.fail(watch, error));
-    }
+  #deliver(
+    { visible, failures }: ChangeVisibility<ChangeWatch>,
+    messages: ChangeMessages,
+    trySend: TrySend<ChangeWatch>,
+  ): void {
+    for (const [subscriber, seen] of bySubscriber(visible))
+      trySend(seen[0]!.watch, () => {
+        for (const { watch } of seen) this.#bindings.refresh(watch);
+        subscriber.receive(seen, messages);
+      });
+    for (const { watch, error } of failures) trySend(watch, () => watch.subscriber.fail(watch, error));
   }
 }
 

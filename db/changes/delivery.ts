@@ -1,3 +1,4 @@
+import { pieces } from "../admission/pieces.ts";
 import type { Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../rights/subscriber-watches.ts";
 import { type Change, comparePositions } from "./change.ts";
@@ -7,6 +8,7 @@ import type { ChangeReader } from "./reader.ts";
 import {
   type Apart,
   batchSize,
+  CHANGES,
   type DeliveryHandler,
   Difficulties,
   lapsed,
@@ -156,33 +158,31 @@ export class Delivery<W extends Watch> {
 
   async #run(group: WatchGroup<W>): Promise<void> {
     const { reader, apart } = group;
-    let size = batchSize(1);
     // Yields once, because the callers add the watches after this call.
     await null;
     while (!reader.isClosed) {
       const delivered = reader.position;
-      const changes = reader.take(size);
+      const changes = reader.take(batchSize(group.watches.size));
       if (changes.length > 0) {
         group.delivered = delivered;
-        const isAsked = await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
-        size = batchSize(isAsked ? group.watches.size : 1);
+        await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
         for (const watch of group.finishBatch()) this.#setApart(watch, group);
         if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watches);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
-      if (changes.length === 0) await reader.wait();
+      await (changes.length === 0 ? reader.wait() : pieces.next(CHANGES));
     }
   }
 
-  /** Returns whether Postgres was asked. After an internal error, the batch is tried again for each of its subscribers alone. */
-  async #process(group: WatchGroup<W>, changes: readonly Change[]): Promise<boolean> {
+  /** After an internal error, the batch is tried again for each of its subscribers alone. */
+  async #process(group: WatchGroup<W>, changes: readonly Change[]): Promise<void> {
     const { watches } = group;
     try {
       const { ended, decided, ask } = watches.decide(changes);
       for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
       await this.#deliver(group, decided);
-      if (ask === null) return false;
-      group.isAsking = true;
+      if (ask === null) return;
+      group.startAsking();
       const { results, undecided } = await ask(this.#rights.checker.inquiry("together"));
       for (const watch of undecided) this.#setApart(watch, group);
       await this.#deliver(group, results);
@@ -191,11 +191,10 @@ export class Delivery<W extends Watch> {
       const open = this.#watchesOf(group).filter((watch) => !group.isAsking || watches.isOpen(watch));
       for (const watch of open) this.#setApart(watch, group);
     }
-    return true;
   }
 
   /** The same for a subscriber that is apart. It ends if it cannot be decided. */
-  async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<boolean> {
+  async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<void> {
     const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
     const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
     if (!apart.isSlow && found.results.some(timeoutOf)) {
@@ -213,7 +212,6 @@ export class Delivery<W extends Watch> {
     }
     if (inquiry.wasDifficult) apart.remaining = this.#difficulties.note(apart.watches[0]!);
     else apart.remaining -= changes.length;
-    return true;
   }
 
   /** Logs an internal error. Throws it if the service is stopping. */
@@ -267,12 +265,13 @@ export class Delivery<W extends Watch> {
         fail(watch, error);
       }
     };
-    // Fails only if the batch cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
-    try {
-      await this.#handler.deliver(presented, trySend);
-    } catch (error) {
-      for (const { visible, failures } of presented)
-        for (const { watch } of [...visible, ...failures]) fail(watch, error);
+    for (const seen of presented) {
+      // Fails only if the change cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
+      try {
+        await group.deliver(seen, this.#handler, trySend);
+      } catch (error) {
+        for (const { watch } of [...seen.visible, ...seen.failures]) fail(watch, error);
+      }
     }
     await group.pace(presented, this.#handler);
   }

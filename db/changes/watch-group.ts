@@ -1,20 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { pieces } from "../admission/pieces.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch, Watches } from "../rights/subscriber-watches.ts";
-import { comparePositions } from "./change.ts";
+import { type Change, comparePositions, type Position } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
+
+/** The client for which the delivery of all changes counts. */
+export const CHANGES = "changes";
 
 /** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
 export class WatchEnded extends Error {}
 
 export type DeliveryHandler<W extends Watch> = {
-  /**
-   * Receives a batch of changes and who sees them, and sends to each subscriber with `trySend`. The next batch is processed after
-   * the promise is resolved.
-   */
-  deliver(results: readonly ChangeVisibility<W>[], trySend: TrySend<W>): Promise<void> | void;
+  /** Prepares what is equal for all who see a change. The result sends it to some of them, with `trySend`. */
+  prepare(change: Change): (seen: ChangeVisibility<W>, trySend: TrySend<W>) => void;
   /**
    * Resolves when the watch can take further changes; null if it can. The others do not wait for it: until it has caught up, it has a
    * reader for itself. Absent if every watch always can.
@@ -47,8 +48,10 @@ export class WatchGroup<W extends Watch> {
   readonly apart: Apart<W> | null;
   /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
   delivered: Start | null = null;
-  /** Whether the changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
+  /** See `startAsking`. */
   isAsking = false;
+  /** While changes are delivered: everything up to `position` has been, and the next change to these subscribers; null before. */
+  #progress: { readonly position: Position; readonly next: Position; readonly reached: Set<object> } | null = null;
   readonly #behind = new Set<W>();
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
@@ -80,10 +83,38 @@ export class WatchGroup<W extends Watch> {
     }
   }
 
+  /** The changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
+  startAsking(): void {
+    this.isAsking = true;
+    this.#progress = null;
+  }
+
+  /** Sends a change to all who see it. In between, requests are handled. */
+  async deliver(seen: ChangeVisibility<W>, handler: DeliveryHandler<W>, trySend: TrySend<W>): Promise<void> {
+    const send = handler.prepare(seen.change);
+    const parts = partsOf(seen);
+    for (const part of parts) {
+      const pause = pieces.next(CHANGES);
+      if (pause) await pause;
+      send(part, trySend);
+      this.#note(part, part === parts.at(-1));
+    }
+  }
+
+  /** A part of those who see a change has got it. */
+  #note({ change, visible }: ChangeVisibility<W>, isLast: boolean): void {
+    const { position: next } = change;
+    const position = isLast ? next : (this.#progress?.position ?? this.delivered!);
+    const reached = isLast || this.#progress?.next !== next ? new Set<object>() : this.#progress.reached;
+    if (!isLast) for (const { watch } of visible) reached.add(subscriberOf(watch));
+    this.#progress = { position, next, reached };
+  }
+
   /** Returns the watches that cannot take the next batch yet. */
   finishBatch(): readonly W[] {
     this.delivered = null;
     this.isAsking = false;
+    this.#progress = null;
     const behind = [...this.#behind];
     this.#behind.clear();
     return behind;
@@ -92,10 +123,19 @@ export class WatchGroup<W extends Watch> {
   /** Every change up to here that the watch sees has been delivered to it. */
   positionOf(watch: W): Start {
     const start = this.#starts.get(watch);
-    const isDelivered = this.delivered === null || (this.isAsking && !this.watches.isOpen(watch));
-    const delivered = isDelivered ? this.reader.position : this.delivered!;
+    const delivered = this.#deliveredTo(watch);
     if (!start || comparePositions(start, delivered) <= 0) return withSnapshot(delivered, start);
     return start;
+  }
+
+  #deliveredTo(watch: W): Start {
+    if (this.delivered === null) return this.reader.position;
+    const isOpen = this.apart === null && this.watches.isOpen(watch);
+    if (this.isAsking && !isOpen) return this.reader.position;
+    // Those that Postgres decides get nothing before it is asked.
+    if (this.#progress === null || (isOpen && !this.isAsking)) return this.delivered;
+    const { position, next, reached } = this.#progress;
+    return reached.has(subscriberOf(watch)) ? next : position;
   }
 
   /** The position after a change that was delivered to the watch. */
@@ -117,6 +157,22 @@ export class WatchGroup<W extends Watch> {
       return present.visible.length + present.failures.length > 0 ? [present] : [];
     });
   }
+}
+
+const subscriberOf = (watch: Watch): object => watch.subscriber ?? watch;
+
+/** After so many subscribers, delivery may pause. */
+const PART = 128;
+
+/** What the subscribers see of a change, in parts. All watches of a subscriber are in the same part. */
+function partsOf<W extends Watch>(seen: ChangeVisibility<W>): ChangeVisibility<W>[] {
+  if (seen.visible.length <= PART) return [seen];
+  const { change, visible, failures } = seen;
+  const subscribers = [...Map.groupBy(visible, ({ watch }) => subscriberOf(watch)).values()];
+  const parts: ChangeVisibility<W>[] = [];
+  for (let from = 0; from < subscribers.length; from += PART)
+    parts.push({ change, visible: subscribers.slice(from, from + PART).flat(), failures: from === 0 ? failures : [] });
+  return parts;
 }
 
 /** The position, with the snapshot of `start` if it still matters. */
@@ -152,19 +208,19 @@ export class Difficulties {
 
   /** The changes after which the subscriber may join the others again: each time twice as many, so that n changes set it apart log n times. */
   note(watch: Watch): number {
-    const subscriber = watch.subscriber ?? watch;
+    const subscriber = subscriberOf(watch);
     const count = (this.#counts.get(subscriber) ?? 0) + 1;
     this.#counts.set(subscriber, count);
     return 2 ** count;
   }
 }
 
-/** Maximum changes of a batch, and maximum pairs of changes and watches in a batch about which Postgres was asked. */
+/** Maximum changes of a batch, and maximum pairs of changes and watches in it: who sees them is decided without a pause. */
 const BATCH = 256;
-const PAIRS = 100_000;
+const PAIRS = 10_000;
 
-/** How many changes are taken at once if Postgres is asked about each for so many watches. */
-export const batchSize = (asked: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / asked)));
+/** How many changes are taken at once for so many watches. */
+export const batchSize = (watches: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / watches)));
 
 /** How often a batch is tried for a watch that is apart, and what the milliseconds between depend on. */
 const ATTEMPTS = 3;

@@ -96,6 +96,7 @@ export class Watches<W extends Watch> {
     const asking = parts.filter(({ ask }) => ask !== null);
     const all = together(changes, parts);
     const ended = this.#ended.splice(0);
+    this.#isOpen = () => false;
     if (locked.length === 0 && asking.length === 0) return { decided: all, ended, ask: null };
     const isOpen = this.#opennessOf(new Set(locked), new Set(asking.map(({ ofRole }) => ofRole)));
     this.#isOpen = isOpen;

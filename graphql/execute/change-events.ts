@@ -66,7 +66,7 @@ export class Subscriptions {
     this.#feed = feed;
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
-      deliver: (results, trySend) => this.#deliver(results, trySend),
+      prepare: () => (seen, trySend) => this.#deliver(seen, trySend),
       untilReady: (events) => (events.waiting > MAX_WAITING ? events.idle() : null),
       end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
     });
@@ -140,11 +140,9 @@ export class Subscriptions {
     return null;
   }
 
-  #deliver(results: readonly ChangeVisibility<ChangeEvents>[], trySend: TrySend<ChangeEvents>): void {
-    for (const { change, visible, failures } of results) {
-      for (const seen of visible) trySend(seen.watch, () => this.#push(change, seen));
-      for (const { watch, error } of failures) trySend(watch, () => watch.end(refused(error.message)));
-    }
+  #deliver({ change, visible, failures }: ChangeVisibility<ChangeEvents>, trySend: TrySend<ChangeEvents>): void {
+    for (const seen of visible) trySend(seen.watch, () => this.#push(change, seen));
+    for (const { watch, error } of failures) trySend(watch, () => watch.end(refused(error.message)));
   }
 
   #push(change: Change, seen: VisibleChange<ChangeEvents>): void {

@@ -77,7 +77,10 @@ export class TableStreams {
     const { feed, rights } = options;
     this.#options = options;
     this.#delivery = new Delivery<TableWatch>(feed, rights, {
-      deliver: (results, trySend) => this.#deliver(results, trySend),
+      prepare: (change) => {
+        const event = new ChangeEvent(change, rights);
+        return (seen, trySend) => this.#deliver(seen, event, trySend);
+      },
       end: (watch, error) => this.#end(watch, error),
     });
   }
@@ -142,12 +145,13 @@ export class TableStreams {
     if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
   }
 
-  #deliver(results: readonly ChangeVisibility<TableWatch>[], trySend: TrySend<TableWatch>): void {
-    for (const { change, visible, failures } of results) {
-      const event = new ChangeEvent(change, this.#options.rights);
-      for (const seen of visible) trySend(seen.watch, () => this.#send(change, seen, event));
-      for (const { watch, error } of failures) trySend(watch, () => sendProblem(watch, error.message));
-    }
+  #deliver(
+    { change, visible, failures }: ChangeVisibility<TableWatch>,
+    event: ChangeEvent,
+    trySend: TrySend<TableWatch>,
+  ): void {
+    for (const seen of visible) trySend(seen.watch, () => this.#send(change, seen, event));
+    for (const { watch, error } of failures) trySend(watch, () => sendProblem(watch, error.message));
   }
 
   #send(change: Change, seen: VisibleChange<TableWatch>, event: ChangeEvent): void {

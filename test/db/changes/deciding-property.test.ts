@@ -126,13 +126,14 @@ class Run {
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000, openTimeout: 60_000 });
     this.#delivery = new Delivery<Own>(this.#feed, this.#rights, {
-      deliver: (results, trySend) => {
-        for (const { change, visible } of results)
+      prepare:
+        (change) =>
+        ({ visible }, trySend) => {
           for (const [subscriber, seen] of Map.groupBy(visible, ({ watch }) => watch.subscriber))
             trySend(seen[0]!.watch, () => {
               this.#receive(subscriber, change, seen);
             });
-      },
+        },
       end: ({ subscriber }, error) => {
         subscriber.ended = error;
         this.#delete(subscriber);

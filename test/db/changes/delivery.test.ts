@@ -29,13 +29,15 @@ const watchArticles = (): Reading => ({
   ended: null,
 });
 
-async function startDelivery(feed: ChangeFeed, prepare = (_titles: readonly string[]) => {}) {
+async function startDelivery(feed: ChangeFeed, prepare = (_title: string) => {}) {
   const { rights } = await startRights(database);
   const delivery = new Delivery<Reading>(feed, rights, {
-    deliver(results) {
-      prepare(results.map(({ change }) => rowOf(change).title!));
-      for (const { change, visible } of results)
-        for (const { watch } of visible) if (change.new) watch.titles.push(rowOf(change).title!);
+    prepare(change) {
+      const { title } = rowOf(change);
+      prepare(title!);
+      return ({ visible }, trySend) => {
+        for (const { watch } of visible) if (change.new) trySend(watch, () => watch.titles.push(title!));
+      };
     },
     end(watch, error) {
       watch.ended = error;
@@ -95,6 +97,34 @@ test("watches come and go at any position while changes arrive, without a gap or
   expect(delivery.size).toBe(0);
 });
 
+/** Longer than a piece of a delivery. */
+function takeTime(): void {
+  const end = performance.now() + 10;
+  while (performance.now() < end);
+}
+
+test("watches that move while a change is delivered to some of them get every change once and in order", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"), takeTime);
+  const watches = Array.from({ length: 400 }, () => watchArticles());
+  delivery.start(watches);
+  let moves = 0;
+  const move = () => {
+    if (moves < 0) return;
+    const watch = watches[(moves++ * 7) % watches.length]!;
+    const position = delivery.positionOf(watch)!;
+    delivery.delete(watch);
+    delivery.start([watch], position);
+    setImmediate(move);
+  };
+  setImmediate(move);
+  await insert(1, 30);
+  await expect.poll(() => watches.every(({ titles }) => titles.length >= 30)).toBe(true);
+  expect(moves).toBeGreaterThan(30);
+  moves = Number.NEGATIVE_INFINITY;
+  for (const watch of watches) expect(watch.titles).toEqual(titlesFrom(1, 30));
+  delivery.close();
+});
+
 test("watches that resume at different positions, before a restarted service has read the changes again, get what each lacks", async () => {
   const before = await startFeed(database, "logical", { instance: "restarted" });
   const delivery = await startDelivery(before);
@@ -127,8 +157,8 @@ test("a watch whose position is no longer kept is refused, and others continue",
 });
 
 test("watches whose batch cannot be prepared end with a reason, instead of losing it in silence, and others continue", async () => {
-  const delivery = await startDelivery(await startFeed(database, "logical"), (titles) => {
-    if (titles.includes("Title 3001")) throw new Error("not prepared");
+  const delivery = await startDelivery(await startFeed(database, "logical"), (title) => {
+    if (title === "Title 3001") throw new Error("not prepared");
   });
   const ended = watchArticles();
   delivery.start([ended]);
@@ -152,7 +182,7 @@ test("a watch ends with the reason when its role may no longer read the table", 
   await catalog.refreshed();
   const ended: string[] = [];
   const delivery = new Delivery<Watch>(feed, rights, {
-    deliver() {},
+    prepare: () => () => {},
     end: (_watch, { message }) => void ended.push(message),
   });
   await delivery.open();
