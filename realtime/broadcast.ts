@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
-import type { Caller } from "../db/caller.ts";
+import { pieces } from "../db/admission/pieces.ts";
+import { networkOf } from "../db/network.ts";
 import { problem } from "../db/problems/problem.ts";
-import type { RequestContext } from "../db/transaction/identity.ts";
+import type { Identity } from "../db/transaction/identity.ts";
 import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -11,7 +12,7 @@ import { type ChannelAccess, PUBLIC } from "./channel-access.ts";
 import { PREFIX } from "./join.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
 import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
-import type { Topics } from "./topic.ts";
+import type { Topics } from "./topics.ts";
 
 /** The form of errors of the interface that clients of channels use beside them. */
 export type ErrorForm = HttpEnvelope & {
@@ -57,7 +58,7 @@ const POSTED = z.object(
  *
  *   POST /realtime/v1/api/broadcast {"messages": [{"topic", "event", "payload", "private"}]}
  *   POST /realtime/v1/api/broadcast/<topic>/events/<event>?private=true, with the payload as body
- * Responds with 202 when all processes of the service will get it.
+ * Responds with 202 when the channels of this process have it, and all other processes of the service will get it.
  */
 export class BroadcastEndpoint implements HttpInterface {
   readonly reject: HttpEnvelope["reject"];
@@ -73,7 +74,10 @@ export class BroadcastEndpoint implements HttpInterface {
     try {
       const caller = await exchange.identity.caller({ needsKey: this.#options.needsKey });
       if (request.method !== "POST") throw problem("POST only", { message: "the method must be POST" });
-      await this.#post(await this.#read(exchange), caller, contextOf(request, BASE));
+      const messages = await this.#read(exchange);
+      const { countMore, identity } = exchange;
+      if (messages.length > 1) countMore(identity.nameOf(caller), messages.length - 1);
+      await this.#post(messages, { caller, request: contextOf(request, BASE) }, networkOf(identity.address));
       setHead(response, head);
       response.writeHead(202, { "Content-Length": "0" }).end();
     } catch (error) {
@@ -84,25 +88,26 @@ export class BroadcastEndpoint implements HttpInterface {
   }
 
   /** Nothing is sent unless all messages may be sent. */
-  async #post(messages: readonly Posted[], caller: Caller, request: RequestContext): Promise<void> {
+  async #post(messages: readonly Posted[], { caller, request }: Identity, network: string): Promise<void> {
     const { access } = this.#options;
     await access.admit(caller, request);
     for (const { name, isPrivate } of messages) {
       const rights = isPrivate ? await access.rightsOn(name, caller, request) : PUBLIC;
       if (!rights.broadcast.write) throw problem("may not write topic", { topic: name });
     }
-    const shared = messages.map(({ name, isPrivate, broadcast }) =>
-      this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast),
-    );
+    const shared: (boolean | Promise<boolean>)[] = [];
+    await pieces.each(network, messages, ({ name, isPrivate, broadcast }) => {
+      shared.push(this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast, network));
+    });
     if ((await Promise.all(shared)).includes(false)) throw problem("not shared");
   }
 
-  async #read({ request }: Exchange): Promise<Posted[]> {
+  async #read({ request, identity }: Exchange): Promise<Posted[]> {
     const { pathname, searchParams } = new URL(request.url!, "http://localhost");
     const { bodyLimit, jsonMaxDepth } = this.#options.limits;
     const path = pathname.slice(BASE.length);
     const bytes = await readBytes(request, bodyLimit);
-    if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth));
+    if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth), networkOf(identity.address));
     const [, name, event] = ONE.exec(path) ?? [];
     if (name === undefined) throw problem("nothing here");
     const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");
@@ -110,12 +115,14 @@ export class BroadcastEndpoint implements HttpInterface {
     return [this.#checked({ name: decoded(name), isPrivate: searchParams.get("private") === "true", broadcast })];
   }
 
-  #readMessages(body: unknown): Posted[] {
+  async #readMessages(body: unknown, network: string): Promise<Posted[]> {
     const { messages } = parseShape(POSTED, body, "the body", malformed);
-    return messages.map(({ topic: name, event, payload, private: isPrivate }) => {
+    const posted: Posted[] = [];
+    await pieces.each(network, messages, ({ topic: name, event, payload, private: isPrivate }) => {
       const bytes = Buffer.from(JSON.stringify(payload));
-      return this.#checked({ name, isPrivate, broadcast: { event, body: { isJson: true, bytes } } });
+      posted.push(this.#checked({ name, isPrivate, broadcast: { event, body: { isJson: true, bytes } } }));
     });
+    return posted;
   }
 
   #checked(posted: Posted): Posted {

@@ -190,12 +190,19 @@ export class Channel implements Member, SubscriptionListener {
       this.socket.reply(message, "error", { reason: fault });
       return undefined;
     }
-    const shared = this.#options.topic.broadcast(broadcast, self ? null : this);
-    if (!ack) return undefined;
-    if (shared === true) this.#acknowledge(message, true);
-    // Further messages do not wait.
-    else void Promise.resolve(shared).then((isShared) => this.#acknowledge(message, isShared));
-    return undefined;
+    const sender = { network: this.socket.network, except: self ? null : this };
+    try {
+      const shared = this.#options.topic.broadcast(broadcast, sender);
+      if (!ack) return undefined;
+      if (shared === true) this.#acknowledge(message, true);
+      // Further messages do not wait.
+      else void Promise.resolve(shared).then((isShared) => this.#acknowledge(message, isShared));
+      return undefined;
+    } catch (error) {
+      if (!isChannelProblem(error)) throw error;
+      this.socket.exchange.onLimit("CLIENT_MEMORY_PER_ADDRESS");
+      return this.#refuse(message, "broadcast", error);
+    }
   }
 
   #acknowledge(message: ClientMessage, isShared: boolean): void {

@@ -18,7 +18,7 @@ import type { ChangeRouter } from "./router.ts";
 import type { ClientMessage } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
-import type { Topics } from "./topic.ts";
+import type { Topics } from "./topics.ts";
 
 export type ChannelsOptions = {
   readonly feed: Pick<ChangeFeed, "textOf" | "startOf">;

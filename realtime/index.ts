@@ -18,7 +18,7 @@ import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
 import { SqlBroadcasts } from "./sql-broadcasts.ts";
-import { Topics } from "./topic.ts";
+import { Topics } from "./topics.ts";
 
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
   BroadcastEndpointOptions["limits"] &

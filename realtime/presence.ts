@@ -57,8 +57,8 @@ export type PresencesOptions = {
   newRef(): string;
   /** The number of members that receive changes. */
   audience(): number;
-  /** Called with the JSON of `{ joins, leaves }`. */
-  send(diff: string): void;
+  /** Called with the JSON of `{ joins, leaves }`. Further changes wait until the promise, if there is one, resolves. */
+  send(diff: string): Promise<void> | null | void;
   /** Called with each change by a client of this process. */
   share(change: PresenceChange): void;
 };
@@ -79,6 +79,7 @@ export class Presences {
   #state: string | null = "{}";
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  #isSending = false;
   /** When the next changes may be sent, in milliseconds. */
   #nextAt = 0;
 
@@ -189,7 +190,7 @@ export class Presences {
   }
 
   #sendSoon(): void {
-    if (this.#changed.size === 0) return;
+    if (this.#changed.size === 0 || this.#isSending) return;
     this.#timer ??= setTimeout(
       () => {
         this.#timer = undefined;
@@ -209,9 +210,10 @@ export class Presences {
     const diff = audience === 0 ? "" : `{"joins":${jsonOf(joined, "current")},"leaves":${jsonOf(left, "announced")}}`;
     for (const presence of changed) this.#announce(presence);
     this.#state = null;
-    if (audience > 0) this.#options.send(diff);
+    const sent = audience > 0 ? this.#options.send(diff) : null;
     this.#nextAt = performance.now() + Math.max(audience / MESSAGES, (audience * diff.length) / BYTES);
-    this.#sendSoon();
+    if (sent) void this.#sendAfter(sent);
+    else this.#sendSoon();
   }
 
   /** Takes the oldest changes, at least one, and together about `maxBytes`. */
@@ -225,6 +227,13 @@ export class Presences {
       bytes += (presence.announced?.bytes ?? 0) + sizeOf(presence);
     }
     return taken;
+  }
+
+  async #sendAfter(sent: Promise<void>): Promise<void> {
+    this.#isSending = true;
+    await sent;
+    this.#isSending = false;
+    this.#sendSoon();
   }
 
   #announce(presence: Presence): void {

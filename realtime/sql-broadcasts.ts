@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { isShort, PREFIX } from "./join.ts";
-import type { Topics } from "./topic.ts";
+import type { Topics } from "./topics.ts";
 
 export type SqlBroadcastsOptions = {
   readonly topics: Pick<Topics, "deliver">;

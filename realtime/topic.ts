@@ -1,19 +1,12 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
-import type { Peers } from "../http/process/peers.ts";
+import { pieces } from "../db/admission/pieces.ts";
+import { problem } from "../db/problems/problem.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
 import { Presences } from "./presence.ts";
 import { isChannelProblem } from "./problem.ts";
 import { SharedText, type Version } from "./serializer.ts";
-import {
-  broadcastOf,
-  eventOf,
-  isMeta,
-  type MessageLimits,
-  parseTopicMessage,
-  type TopicEvent,
-  type TopicMessage,
-} from "./topic-message.ts";
+import { broadcastOf, eventOf, isMeta, type MessageLimits, type TopicEvent } from "./topic-message.ts";
 
 /** A channel, for the others with the same topic. */
 export interface Member {
@@ -26,6 +19,20 @@ export interface Member {
     send(message: Buffer, isBinary: boolean): void;
   };
 }
+
+/** Who sends a broadcast. */
+export type Sender = {
+  /** Under which the time and the memory for it are counted. */
+  readonly network: string;
+  /** A member that does not receive it. */
+  readonly except?: Member | null;
+  /** Whether its memory is counted already. */
+  readonly isHeld?: boolean;
+};
+
+/** The senders of messages whose networks are not known: clients of other processes, and those who come and go. */
+const PEERS = "peers";
+const PRESENCE = "presence";
 
 type TopicOptions = {
   /** It begins with `realtime:`. */
@@ -47,6 +54,8 @@ export class Topic {
   readonly presences: Presences;
   readonly #members = new Set<Member>();
   readonly #options: TopicOptions;
+  /** Resolves when the members have all messages; null if they have. */
+  #sending: Promise<void> | null = null;
   /** The last message that says who is present. */
   #state: { readonly payload: string; readonly message: SharedText } | null = null;
 
@@ -73,10 +82,11 @@ export class Topic {
     if (this.#members.delete(member)) this.#closeIfEmpty();
   }
 
-  /** `except` is the sender, if it does not receive its own broadcasts. Returns what `share` does. */
-  broadcast(broadcast: Broadcast, except: Member | null): boolean | Promise<boolean> {
-    this.deliver(broadcast, except);
-    return this.#options.share(eventOf(broadcast));
+  /** Returns what `share` does, when the members in this process have it too. Throws Problem like `deliver`. */
+  broadcast(broadcast: Broadcast, sender: Sender): boolean | Promise<boolean> {
+    const delivered = this.deliver(broadcast, sender);
+    const shared = this.#options.share(eventOf(broadcast));
+    return delivered === null ? shared : delivered.then(() => shared);
   }
 
   /** Something has happened in another process. Returns whether it is acceptable. */
@@ -107,7 +117,7 @@ export class Topic {
 
   #receiveBroadcast(event: TopicEvent & { kind: "broadcast" }): boolean {
     const broadcast = broadcastOf(event, this.#options.limits);
-    if (broadcast) this.deliver(broadcast, null);
+    if (broadcast) this.deliverIfPossible(broadcast, PEERS);
     return broadcast !== null;
   }
 
@@ -126,13 +136,32 @@ export class Topic {
     if (this.#members.size === 0 && this.presences.size === 0) this.#options.onEmpty();
   }
 
-  /** To the members in this process. */
-  deliver(broadcast: Broadcast, except: Member | null): void {
+  /**
+   * To the members in this process. Null if they have it; otherwise resolves when they have. Throws Problem if it would have to wait
+   * and the network of the sender makes the service hold too much.
+   */
+  deliver(broadcast: Broadcast, { network, except = null, isHeld = false }: Sender): Promise<void> | null {
+    const { budget } = this.#options;
+    const mustWait = this.#sending !== null || pieces.isBusy;
+    if (mustWait && !isHeld && budget.limitReached(network) !== null) throw problem("broadcasts hold too much");
     const messages = new BroadcastMessages(this.name, broadcast);
-    for (const member of this.#members) {
-      if (member === except || !member.rights.broadcast.read) continue;
+    const sent = this.#send(network, [...this.#members], (member) => {
+      if (member === except || !member.rights.broadcast.read) return;
       const message = messages.of(member.socket.version);
       if (message !== null) member.socket.send(message, messages.isBinary);
+    });
+    if (sent === null || isHeld) return sent;
+    const holding = budget.hold(network, "messages");
+    holding.add(broadcast.body.bytes.length);
+    return sent.finally(() => holding.close());
+  }
+
+  /** The same for a sender who cannot be refused. What this process cannot deliver as fast as it comes is lost. */
+  deliverIfPossible(broadcast: Broadcast, network: string): void {
+    try {
+      this.deliver(broadcast, { network });
+    } catch (error) {
+      if (!isChannelProblem(error)) throw error;
     }
   }
 
@@ -140,111 +169,23 @@ export class Topic {
     return [...this.#members].filter(({ receivesPresence, rights }) => receivesPresence && rights.presence.read);
   }
 
-  #sendDiff(diff: string): void {
+  #sendDiff(diff: string): Promise<void> | null {
     const message = new SharedText({ topic: this.name, event: "presence_diff" }, diff);
-    for (const { socket } of this.#audience()) socket.send(message.of(socket.version), false);
+    return this.#send(PRESENCE, this.#audience(), ({ socket }) => socket.send(message.of(socket.version), false));
+  }
+
+  /** Sends to the members that do not leave meanwhile, after all earlier messages. */
+  #send(client: string, members: readonly Member[], send: (member: Member) => void): Promise<void> | null {
+    const act = (member: Member) => {
+      if (this.#members.has(member)) send(member);
+    };
+    const start = () => pieces.each(client, members, act);
+    const sent = this.#sending === null ? start() : this.#sending.then(() => start() ?? undefined);
+    if (sent === null) return null;
+    const settled = sent.finally(() => {
+      if (this.#sending === settled) this.#sending = null;
+    });
+    this.#sending = settled;
+    return settled;
   }
 }
-
-export type TopicsOptions = {
-  /** The other processes of the service; null without any. */
-  readonly peers: Peers | null;
-  readonly budget: ByteBudget;
-  readonly limits: MessageLimits;
-};
-
-/** Messages that may wait for the others while a process is told everything. */
-const TOLD_AT_ONCE = 100;
-
-/** The topics that channels have joined, in this process or, with a presence, in others. */
-export class Topics {
-  readonly #topics = new Map<string, Topic>();
-  readonly #options: TopicsOptions;
-  #refs = 0;
-  /** One process at a time is told everything. */
-  #telling: Promise<unknown> = Promise.resolve();
-
-  constructor(options: TopicsOptions) {
-    this.#options = options;
-    options.peers?.listen({
-      onMessage: (message, from) => this.#receive(message, from),
-      onJoin: (from) => {
-        this.#telling = this.#telling.then(() => this.#tell(from));
-      },
-      onEnd: (from) => this.#each((topic) => topic.forget(from, true)),
-    });
-  }
-
-  /** The number of topics. */
-  get size(): number {
-    return this.#topics.size;
-  }
-
-  /** Creates it if there is none. Members must be added at once. */
-  open(name: string, isPrivate: boolean): Topic {
-    const key = keyOf(name, isPrivate);
-    const topic = this.#topics.get(key) ?? this.#create(name, isPrivate);
-    this.#topics.set(key, topic);
-    return topic;
-  }
-
-  /** Sends a broadcast that comes from no channel. False, or a promise of false, if the other processes do not get it. */
-  broadcast(name: string, isPrivate: boolean, broadcast: Broadcast): boolean | Promise<boolean> {
-    const topic = this.#topics.get(keyOf(name, isPrivate));
-    return topic ? topic.broadcast(broadcast, null) : this.#send({ ...eventOf(broadcast), name, isPrivate });
-  }
-
-  /** Delivers a broadcast that each process gets by itself. */
-  deliver(name: string, isPrivate: boolean, broadcast: Broadcast): void {
-    this.#topics.get(keyOf(name, isPrivate))?.deliver(broadcast, null);
-  }
-
-  #create(name: string, isPrivate: boolean): Topic {
-    const { peers, budget, limits } = this.#options;
-    return new Topic({
-      ...{ name, isPrivate, budget, limits },
-      newRef: () => `${peers ? `${peers.own}.` : ""}${++this.#refs}`,
-      share: (event) => this.#send({ ...event, name, isPrivate }),
-      onEmpty: () => this.#topics.delete(keyOf(name, isPrivate)),
-    });
-  }
-
-  #send(message: TopicMessage, to?: string): boolean | Promise<boolean> {
-    return this.#options.peers?.send(message, to) ?? true;
-  }
-
-  /** Tells a process who is present. If it cannot be told, it will ask again. */
-  async #tell(to: string): Promise<void> {
-    let told = 0;
-    await this.#send({ kind: "telling" }, to);
-    for (const topic of [...this.#topics.values()])
-      for (const change of topic.presences.own) {
-        const sent = this.#send({ kind: "presence", change, name: topic.name, isPrivate: topic.isPrivate }, to);
-        if (++told % TOLD_AT_ONCE === 0) await sent;
-      }
-    await this.#send({ kind: "told" }, to);
-  }
-
-  /** Returns whether the message is acceptable. */
-  #receive(received: unknown, from: string): boolean {
-    const message = parseTopicMessage(received);
-    if (message === null) return false;
-    if (message.kind === "telling") this.#each((topic) => topic.presences.doubt(from));
-    else if (message.kind === "told") this.#each((topic) => topic.forget(from, false));
-    else return this.#receiveEvent(message, from);
-    return true;
-  }
-
-  #receiveEvent(message: TopicMessage & TopicEvent, from: string): boolean {
-    const { name, isPrivate } = message;
-    const known = this.#topics.get(keyOf(name, isPrivate));
-    const topic = known ?? (message.kind === "presence" ? this.open(name, isPrivate) : null);
-    return topic === null || topic.receive(message, from);
-  }
-
-  #each(act: (topic: Topic) => void): void {
-    for (const topic of [...this.#topics.values()]) act(topic);
-  }
-}
-
-const keyOf = (name: string, isPrivate: boolean) => `${isPrivate ? "private" : "public"} ${name}`;

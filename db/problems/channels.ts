@@ -25,6 +25,11 @@ export const CHANNELS = {
     "RATE_LIMITED",
     "the clients of this network make the service hold too much: try again later",
   ],
+  "broadcasts hold too much": [
+    429,
+    "RATE_LIMITED",
+    "broadcasts wait to be delivered, and the clients of this network make the service hold too much: send fewer",
+  ],
   "not shared": [
     503,
     "INTERNAL_ERROR",

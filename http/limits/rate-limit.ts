@@ -60,6 +60,12 @@ export class RateLimit {
     );
   }
 
+  /** Counts what a request multiplies, such as its messages, like `cost` further requests. */
+  countMore(request: IncomingMessage, knownName: string | null, cost: number): Taken | null {
+    const { clients, addressOf } = this.#options;
+    return this.countOperation(clients.of(networkOf(addressOf(request))), knownName, cost);
+  }
+
   /** Headers of every response; names and values alternate. */
   headersOf({ remaining }: Taken): string[] {
     return ["X-RateLimit-Limit", String(this.#limit), "X-RateLimit-Remaining", String(remaining)];

@@ -31,7 +31,14 @@ export type Head = {
 export type Destination = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly head: Head };
 
 /** A request on its way from the pipeline to an interface. */
-export type Exchange = Destination & { readonly identity: RequestIdentity };
+export type Exchange = Destination & {
+  readonly identity: RequestIdentity;
+  /**
+   * Counts what the request multiplies, such as its messages, like `cost` further requests of a known caller or else of the network.
+   * Throws Problem if they are too many.
+   */
+  countMore(knownName: string | null, cost: number): void;
+};
 
 /** Sets the head of a response that is not sent by `writeHead` with a list of headers. */
 export function setHead(response: ServerResponse, { headers }: Head): void {

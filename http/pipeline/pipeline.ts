@@ -168,7 +168,11 @@ export class Pipeline {
       if (database && served?.needsDatabase && isRefused(database, identity!))
         return envelope.reject({ request, response, head }, problem("overloaded"));
       if (served === null || identity === null) return this.#handleUnready({ request, response, head });
-      const exchange = { request, response, head, identity };
+      const countMore = (knownName: string | null, cost: number) => {
+        const more = rateLimit?.countMore(request, knownName, cost);
+        if (more?.isOver) throw problem("too many requests", { retryAfter: more.retryAfter });
+      };
+      const exchange: Exchange = { request, response, head, identity, countMore };
       const turns = this.#options.turns?.of;
       const network = networkOf(identity.address);
       if (database && turns) {

@@ -56,12 +56,13 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     this.#runner = new Runner(options);
   }
 
-  protected open({ request, response, head, identity }: Exchange): ResourceExchange {
+  protected open({ request, response, head, identity, countMore }: Exchange): ResourceExchange {
     return {
       request,
       response,
       head,
       identity,
+      countMore,
       preferences: this.#options.preferences.parse(request.headers.prefer),
       target: null,
       caller: null,

@@ -89,7 +89,7 @@ export class TableInterface
     return url.includes("api_key=") ? parseUrl(url).apiKey : null;
   }
 
-  protected open({ request, response, head, identity }: Exchange): TableExchange {
+  protected open({ request, response, head, identity, countMore }: Exchange): TableExchange {
     const { span } = head.notes;
     const stopwatch = new Stopwatch(span);
     const url = parseUrl(request.url!);
@@ -99,6 +99,7 @@ export class TableInterface
       response,
       head,
       identity,
+      countMore,
       url,
       stopwatch,
       caller: null,

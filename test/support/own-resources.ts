@@ -89,7 +89,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
         nameOf: () => null,
         address: "127.0.0.1",
       } as Partial<RequestIdentity> as RequestIdentity;
-      void resources.handle({ request, response, head: head(), identity });
+      void resources.handle({ request, response, head: head(), identity, countMore() {} });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
