@@ -141,7 +141,7 @@ export const LIMITS = {
   REALTIME_MAX_CHANNELS_PER_ADDRESS: follows(
     "MAX_CONNECTIONS / 2",
     ({ maxConnections }) => Math.ceil(maxConnections / 2),
-    "Maximum channels on all realtime WebSockets from one IP address.",
+    "Maximum channels on all realtime WebSockets from one IP address. A channel counts once for each of its different bindings.",
   ),
   REALTIME_JOIN_RATE_PER_ADDRESS: follows(
     "MAX_CONNECTIONS / 50",

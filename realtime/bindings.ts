@@ -75,10 +75,14 @@ export class Bindings {
     });
   }
 
-  /** The watches for the bindings of a caller. Throws Problem with the reason if a binding is not possible. */
+  /**
+   * The watches for the bindings of a caller: equal bindings have the same, because they have one id, which each change names once. Throws
+   * Problem with the reason if a binding is not possible.
+   */
   async watches(bindings: readonly Binding[], caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
     const watches: ChangeWatch[] = [];
-    for (const binding of bindings) watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
+    for (const binding of new Map(bindings.map((each) => [each.id, each])).values())
+      watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
     return watches;
   }
 

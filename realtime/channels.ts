@@ -71,14 +71,15 @@ export class Channels {
 
     // From here on, nothing is awaited: the reply precedes the first change.
     socket.channels.get(request.topic)?.replace();
-    socket.joins.admitChannel();
+    const size = new Set(numbered.map(({ id }) => id)).size;
+    socket.joins.admitChannel(size);
     const joinRef = message.joinRef ?? message.ref ?? "";
     const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
     const ofWatches = watches.reduce((sum, { filter }) => sum + filterBytes(filter) + claimsBytes(caller), 0);
     const held = socket.hold(CHANNEL_BYTES + ofWatches);
     const begin = () => subscription && this.#begin(subscription, request, watches, lost());
     const begun = closingOnError(held, begin);
-    const leave = socket.joins.openChannel();
+    const leave = socket.joins.openChannel(size);
     const topic = topics.open(request.topic, request.isPrivate);
     const channel = new Channel({
       ...{ socket, joinRef, request, rights, subscription, topic },

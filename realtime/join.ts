@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import { problem } from "../db/problems/problem.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
+import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import { parseShape } from "../http/pipeline/body.ts";
 import { malformed } from "./problem.ts";
 import { isObject } from "./serializer.ts";
@@ -119,14 +120,16 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
   };
 }
 
-/** The characters of all filters of a join that may not be valid. */
-export function filterLength({ config }: Readonly<Record<string, unknown>>): number {
+/** How often a join that may not be valid counts for RATE_LIMIT: for each different binding, and again for the length of its filter. */
+export function costOf({ config }: Readonly<Record<string, unknown>>): number {
   const changes = isObject(config) ? config.postgres_changes : undefined;
-  if (!Array.isArray(changes)) return 0;
-  return changes.reduce(
+  if (!Array.isArray(changes)) return 1;
+  const length = changes.reduce(
     (sum, each) => sum + (isObject(each) && typeof each.filter === "string" ? each.filter.length : 0),
     0,
   );
+  const different = new Set(changes.map((each) => JSON.stringify(each))).size;
+  return Math.max(1, different) + Math.floor(length / CHARACTERS_PER_OPERATION);
 }
 
 /** Null for no token. Keys of Supabase, which begin with `sb_`, are no tokens. */
@@ -164,23 +167,23 @@ export class SocketJoins {
     throw problem("too many joins");
   }
 
-  /** Throws Problem if there can be no further channel. */
-  admitChannel(): void {
+  /** Throws Problem if there can be no further channel with so many bindings. */
+  admitChannel(bindings: number): void {
     const { realtimeMaxChannels, realtimeMaxChannelsPerAddress } = this.#settings;
     if (this.#channels >= realtimeMaxChannels) {
       this.#onLimit("REALTIME_MAX_CHANNELS");
       throw problem("too many channels", { max: realtimeMaxChannels, of: "socket" });
     }
-    if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress)) {
+    if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress, Math.max(1, bindings))) {
       this.#onLimit("REALTIME_MAX_CHANNELS_PER_ADDRESS");
       throw problem("too many channels", { max: realtimeMaxChannelsPerAddress, of: "IP address" });
     }
   }
 
-  /** Counts a channel. The result must be called once, when it is closed. */
-  openChannel(): () => void {
+  /** Counts a channel; for its network once for each of its bindings. The result must be called once, when it is closed. */
+  openChannel(bindings: number): () => void {
     this.#channels++;
-    const release = this.#network.hold("channels");
+    const release = this.#network.hold("channels", Math.max(1, bindings));
     return () => {
       this.#channels--;
       release();

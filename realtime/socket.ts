@@ -4,12 +4,11 @@ import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts
 import type { Caller } from "../db/caller.ts";
 import { isRefusal, Problem, problem } from "../db/problems/problem.ts";
 import type { RequestContext } from "../db/transaction/identity.ts";
-import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import { type SocketExchange, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
 import { contextOf } from "../http/pipeline/request.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
-import { filterLength, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
+import { costOf, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
 import { badToken, channelReason, internal, isChannelProblem } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
@@ -249,8 +248,7 @@ export class ChannelSocket {
 
   async #join(message: ClientMessage): Promise<void> {
     const { knownName } = this.#identityOf(parseToken(message.payload.access_token));
-    const cost = 1 + Math.floor(filterLength(message.payload) / CHARACTERS_PER_OPERATION);
-    if (this.#isRefused(message, knownName, cost)) return;
+    if (this.#isRefused(message, knownName, costOf(message.payload))) return;
     try {
       this.joins.countJoin();
       await this.#options.join(this, message);

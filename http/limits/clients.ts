@@ -166,17 +166,18 @@ export class Client {
     this.#shared = shared;
   }
 
-  /** Whether one more would exceed the limit. */
-  isFull(counter: Held, limit: number): boolean {
-    return this.held[counter] >= limit || (this.site?.isFull(counter, limit * NETWORKS_PER_SITE) ?? false);
+  /** Whether so many more would exceed the limit. */
+  isFull(counter: Held, limit: number, more = 1): boolean {
+    if (this.held[counter] + more > limit) return true;
+    return this.site?.isFull(counter, limit * NETWORKS_PER_SITE, more) ?? false;
   }
 
-  /** Counts one until the result is called, once. */
-  hold(counter: Held): () => void {
-    this.held[counter]++;
-    const release = this.site?.hold(counter);
+  /** Counts one, or as many, until the result is called, once. */
+  hold(counter: Held, count = 1): () => void {
+    this.held[counter] += count;
+    const release = this.site?.hold(counter, count);
     return () => {
-      this.held[counter]--;
+      this.held[counter] -= count;
       release?.();
     };
   }
