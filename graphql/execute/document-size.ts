@@ -32,10 +32,10 @@ export type OperationSize = Counts & {
 export type OperationSizes = ReadonlyMap<OperationDefinitionNode, OperationSize>;
 
 /** Introspection queries of explorers exceed the depth limit, but not this number of fields. */
-const MAX_INTROSPECTION_FIELDS = 1000;
+export const MAX_INTROSPECTION_FIELDS = 1000;
 
 /** graphql-js and Grafast recurse once per level of selection sets, including those of fragments. */
-const MAX_SELECTION_SETS = 200;
+export const MAX_SELECTION_SETS = 200;
 
 /** Maximum uses of variables in filters, with fragments expanded: each use counts the conditions in the value again. */
 const MAX_VARIABLES = 10_000;

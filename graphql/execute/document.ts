@@ -13,6 +13,7 @@ import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
+import { refuseSlowDocument } from "./document-work.ts";
 import { nameLiterals } from "./input-fields.ts";
 import { explainMissing } from "./missing-fields.ts";
 
@@ -77,6 +78,7 @@ export class DocumentCache {
       const document = parse(text, { maxTokens: this.limits.graphqlMaxTokens });
       // Before validation: its rules are slow on documents that exceed the limits.
       const sizes = refuseLargeOperations(document, this.limits);
+      refuseSlowDocument(document, this.limits.graphqlMaxComplexity);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.embedded });
       if (errors.length > 0) {
         for (const error of errors) withCode(explainMissing(error, this.#schema));
