@@ -28,7 +28,8 @@ export function sql(strings: TemplateStringsArray, ...inner: readonly Sql[]): Sq
   const pieces: Sql["pieces"][number][] = [];
   for (const [i, text] of strings.entries()) {
     pieces.push(text);
-    if (i < inner.length) pieces.push(...inner[i]!.pieces);
+    // A spread of many pieces would exhaust the stack.
+    if (i < inner.length) for (const piece of inner[i]!.pieces) pieces.push(piece);
   }
   return { pieces };
 }

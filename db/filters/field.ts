@@ -8,6 +8,8 @@ export type JsonStep = { readonly arrow: "->" | "->>"; readonly key: string | nu
 /** Postgres truncates longer names. */
 const MAX_NAME_BYTES = 63;
 const MAX_INDEX = 2 ** 31 - 1;
+/** Of all paths in one text. The longest URL has 5000. */
+const MAX_STEPS = 5000;
 const NO_STEPS: readonly JsonStep[] = [];
 
 /**
@@ -23,6 +25,9 @@ export function readName(scanner: Scanner): string {
   throw scanner.error("a name");
 }
 
+export const tooDeep = (what: string, max: number) =>
+  problem("too deep", { what, max, hint: "Split it into several requests." });
+
 export function refuseLongName(name: string): void {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)
     throw problem("name too long", { name: name.slice(0, 20), max: MAX_NAME_BYTES });
@@ -35,8 +40,10 @@ export function readPath(scanner: Scanner): readonly JsonStep[] {
   scanner.skipSpace();
   if (!scanner.sees("->")) return NO_STEPS;
   const path: JsonStep[] = [];
-  for (let arrow = takeArrow(scanner); arrow !== null; arrow = takeArrow(scanner))
+  for (let arrow = takeArrow(scanner); arrow !== null; arrow = takeArrow(scanner)) {
+    if (++scanner.steps > MAX_STEPS) throw tooDeep("a JSON path", MAX_STEPS);
     path.push({ arrow, key: readKey(scanner) });
+  }
   return path;
 }
 

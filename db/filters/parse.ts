@@ -1,12 +1,19 @@
-import { Problem, problem } from "../problems/problem.ts";
+import { Problem } from "../problems/problem.ts";
 import { writeArray } from "../wire/array-text.ts";
 import type { Condition, Filter, Logic } from "./condition.ts";
-import { type Field, isNameCode, readField } from "./field.ts";
+import { type Field, isNameCode, readField, tooDeep } from "./field.ts";
 import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from "./operators.ts";
+import { MAX_VALUES, tooMany } from "./patterns.ts";
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
-export type Comparison = Omit<Filter<Field>, "kind" | "field" | "value"> & { readonly text: string };
+export type Comparison = Omit<Filter<Field>, "kind" | "field" | "value"> & {
+  readonly text: string;
+  /** Values of its list. */
+  readonly listed: number;
+};
+
+type List = Pick<Comparison, "text" | "listed">;
 
 const OPERATOR = `(?:${Object.keys(OPERATORS).join("|")})[.(]`;
 const FILTER_START = new RegExp(`^(?:not\\.)?${OPERATOR}`);
@@ -33,7 +40,7 @@ export function tryComparison(text: string): Comparison | null {
   try {
     return parseComparison(text);
   } catch (error) {
-    if (error instanceof Problem) return null;
+    if (error instanceof Problem && error.reason === "unreadable query") return null;
     throw error;
   }
 }
@@ -47,8 +54,9 @@ function readComparison(scanner: Scanner, readText: (scanner: Scanner) => string
   const language = syntax === "language" ? readLanguage(scanner) : null;
   scanner.expect(".");
   const keyword = syntax === "keyword" ? readKeyword(scanner) : null;
-  const text = keyword ?? (syntax === "list" ? readList(scanner) : withWildcards(operator, readText(scanner)));
-  return { isNegated, operator, quantifier, language, keyword, text };
+  const read = { isNegated, operator, quantifier, language, keyword };
+  if (syntax === "list") return { ...read, ...readList(scanner) };
+  return { ...read, text: keyword ?? withWildcards(operator, readText(scanner)), listed: 0 };
 }
 
 /** Whether an operator with its dot or bracket begins here. */
@@ -90,18 +98,38 @@ function readKeyword(scanner: Scanner): IsKeyword {
 }
 
 /** `(a,"b,c")` → `{"a","b,c"}` */
-function readList(scanner: Scanner): string {
+function readList(scanner: Scanner): List {
   scanner.skipSpace();
   scanner.expect("(");
   scanner.skipSpace();
-  const elements: string[] = [];
-  if (!scanner.takes(")")) {
-    do elements.push(readElement(scanner));
-    while (scanner.takes(","));
-    scanner.expect(")", '"," or ")"');
-  }
+  const list = takePlainList(scanner) ?? readQuotedList(scanner);
   scanner.skipSpace();
-  return writeArray(elements);
+  return list;
+}
+
+/** Takes a list without quotes in a tenth of the time. Null for other lists. */
+function takePlainList(scanner: Scanner): List | null {
+  const end = scanner.text.indexOf(")", scanner.at);
+  const inner = scanner.text.slice(scanner.at, end);
+  if (end === -1 || /["\\]/.test(inner)) return null;
+  scanner.at = end + 1;
+  const elements = inner === "" ? [] : inner.split(",", MAX_VALUES + 1);
+  refuseManyValues(elements.length);
+  return { text: inner === "" ? "{}" : `{"${elements.join('","')}"}`, listed: elements.length };
+}
+
+function readQuotedList(scanner: Scanner): List {
+  const elements: string[] = [];
+  do {
+    elements.push(readElement(scanner));
+    refuseManyValues(elements.length);
+  } while (scanner.takes(","));
+  scanner.expect(")", '"," or ")"');
+  return { text: writeArray(elements), listed: elements.length };
+}
+
+function refuseManyValues(count: number): void {
+  if (count > MAX_VALUES) throw tooMany("values in lists", MAX_VALUES);
 }
 
 /**
@@ -123,9 +151,6 @@ const withWildcards = (operator: Operator, text: string) =>
 const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
 const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
 const isElementPart = (code: number) => code !== 0x2c && code !== 0x29;
-
-export const tooDeep = (what: string, max: number) =>
-  problem("too deep", { what, max, hint: "Split it into several requests." });
 
 export type LogicOptions = {
   /** Levels of `and` and `or`. */

@@ -9,6 +9,8 @@ const BACKSLASH = 0x5c;
 export class Scanner {
   readonly text: string;
   at = 0;
+  /** Steps of the JSON paths that were read. */
+  steps = 0;
   /** How error messages name the text. */
   readonly #parameter: string;
 
@@ -70,6 +72,12 @@ export class Scanner {
   takeQuoted(): string | null {
     const { text } = this;
     if (text.charCodeAt(this.at) !== QUOTE) return null;
+    const end = text.indexOf('"', this.at + 1);
+    const plain = text.slice(this.at + 1, end);
+    if (end !== -1 && !plain.includes("\\")) {
+      this.at = end + 1;
+      return plain;
+    }
     let value = "";
     let start = this.at + 1;
     for (let i = start; i < text.length; i++) {

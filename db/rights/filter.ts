@@ -101,7 +101,7 @@ class FilterReader {
     const { field: name, operator, quantifier, keyword, value } = filter;
     if (!isOfChanges(operator) || quantifier !== null) throw notOfChanges(filter);
     const { pattern, syntax } = OPERATORS[operator];
-    this.#count({ operator, quantifier, text: value ?? "" });
+    this.#count({ operator, quantifier, text: value ?? "", listed: 0 });
     const column = this.#column(name);
     const field = { kind: "column", name } as const;
     if (keyword !== null) return { ...filter, field, keyword: testOf(keyword, column), value: null };

@@ -20,7 +20,7 @@ import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
-import { refuseLongStream, streamBodyLimit, wantsStream } from "./parse/headers.ts";
+import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
 import { BASE, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { isChange, isRead, type Plan } from "./plan.ts";
@@ -133,7 +133,7 @@ export class TableInterface
     const document = isDocument ? this.#options.document(path, request, caller, catalog.current) : null;
     if (document) return document;
 
-    const body = HAS_BODY.has(method) ? await readBytes(request, streamBodyLimit(request, maxBodySize)) : null;
+    const body = HAS_BODY.has(method) ? await readBytes(request, bodyLimitOf(request, maxBodySize)) : null;
     const text = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(text);
     const parsed = this.#planner.parse(text);

@@ -2,6 +2,7 @@ import { parserCache } from "../../../cache/cache.ts";
 import { type Field, readField } from "../../../db/filters/field.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
 import type { OrderTerm } from "../request.ts";
+import { refuseManyColumns } from "./select.ts";
 
 const DIRECTIONS: readonly Suffix<"direction">[] = [
   { text: ".asc", meaning: "asc" },
@@ -21,8 +22,10 @@ export const parseOrder = (text: string): readonly OrderTerm[] => cache.getOrCom
 function readOrder(text: string): OrderTerm[] {
   const scanner = new Scanner("order", text);
   const terms: OrderTerm[] = [];
-  do terms.push(readTerm(scanner));
-  while (scanner.takes(","));
+  do {
+    refuseManyColumns("order", terms.length + 1);
+    terms.push(readTerm(scanner));
+  } while (scanner.takes(","));
   scanner.expectEnd('".asc", ".desc", ".nullsfirst", ".nullslast", "," or the end');
   return terms;
 }

@@ -16,7 +16,7 @@ import { Problem } from "../../../db/problems/problem.ts";
 import { invalidRange, notFilter } from "../problem.ts";
 import { type OrderTerm, type ParseLimits, type Query, type QueryPart, RESERVED_NAMES } from "../request.ts";
 import { parseOrder } from "./order.ts";
-import { EVERYTHING, parseSelect } from "./select.ts";
+import { EVERYTHING, parseSelect, refuseManyColumns } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
 
 export type QueryOptions = {
@@ -257,7 +257,9 @@ function filterNamed(name: string, text: string): Comparison {
 function parseNames(parameter: "columns" | "on_conflict", text: string): string[] {
   const scanner = new Scanner(`${parameter} parameter`, text);
   const names = new Set<string>();
+  let count = 0;
   do {
+    refuseManyColumns(parameter, ++count);
     scanner.skipSpace();
     names.add(readName(scanner));
     scanner.skipSpace();

@@ -20,7 +20,7 @@ import {
 import { parseBody, textOf } from "./body.ts";
 import { parsePreferences, parseProfile, parseRange } from "./headers.ts";
 import { parseQuery } from "./query-string.ts";
-import { decodePiece, decodeText } from "./url-encoded.ts";
+import { decodePiece, decodeText, MAX_PARAMETERS, refuseManyParameters } from "./url-encoded.ts";
 
 /** The path of the table interface. */
 export const BASE = "/rest/v1";
@@ -206,7 +206,9 @@ function requireQueryType(contentType: string | undefined): void {
 
 /** `id=eq.1&body={"a":1}` → `["id=eq.1", "{\"a\":1}"]` */
 function splitChanges(text: string): [search: string, changes: string] {
-  const pairs = text.split("&").map((pair) => ({ pair, changes: changesIn(pair) }));
+  const parts = text.split("&", MAX_PARAMETERS + 1);
+  refuseManyParameters(parts.length);
+  const pairs = parts.map((pair) => ({ pair, changes: changesIn(pair) }));
   const [found, ...more] = pairs.filter(({ changes }) => changes !== null);
   if (!found || more.length > 0) throw invalidBody(`PATCH needs one parameter ${CHANGES} with a JSON object`);
   return [pairs.flatMap((each) => (each === found ? [] : [each.pair])).join("&"), found.changes!];
