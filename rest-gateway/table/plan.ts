@@ -27,6 +27,24 @@ export const isRead = (plan: Plan): boolean =>
   plan.kind === "read" || (plan.kind === "call" && plan.function.volatility !== "volatile");
 export const isReadOnly = (plan: Plan): boolean => plan.kind === "read" || (plan.kind === "call" && plan.isReadOnly);
 
+/**
+ * Whether policies, or the query of a view, may hide rows that are read. The statistics of the planner know those rows, so the numbers
+ * of EXPLAIN would reveal what they contain.
+ */
+export function mayHideRows(plan: Plan): boolean {
+  if (plan.kind === "call") return true;
+  return hidesRows(plan.table) || readsHidden(plan.kind === "read" ? plan.rows : plan.representation);
+}
+
+const hidesRows = ({ kind, rowSecurity }: Table) => kind === "view" || rowSecurity.isEnabled;
+/** The rows of a computed relationship come from a function, and others may be linked by a table of their own. */
+const LINKED: ReadonlySet<string> = new Set(["computed", "many-to-many"] satisfies Relationship["kind"][]);
+
+const readsHidden = (rows: RowsPlan | null): boolean =>
+  rows?.embeds.some(
+    ({ relationship, target, rows: inner }) => LINKED.has(relationship.kind) || hidesRows(target) || readsHidden(inner),
+  ) ?? false;
+
 type Common = {
   readonly schema: string;
   readonly format: Format;

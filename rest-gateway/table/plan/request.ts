@@ -2,7 +2,7 @@ import type { Config } from "../../../config/config.ts";
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
-import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
+import { type Count, type Format, mayHideRows, type Plan, type ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
 import { findCall, planCall } from "./call.ts";
@@ -59,7 +59,7 @@ function planRead(
   format: ReadPlan["format"],
   options: PlanOptions,
 ): ReadPlan {
-  return {
+  const plan: ReadPlan = {
     kind: "read",
     schema: table.schema,
     format,
@@ -71,6 +71,7 @@ function planRead(
     count: countOf(request, options),
     isBodiless: request.method === "HEAD",
   };
+  return mayHideRows(plan) ? { ...plan, count: countOfVisible(plan.count, options) } : plan;
 }
 
 function rowOptions(options: PlanOptions, { kind }: Format): PlanOptions & RowOptions {
@@ -103,6 +104,14 @@ function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count
   const { count } = preferences;
   if (count !== "estimated") return count === null ? null : { kind: count };
   return { kind: "estimated", exactUpTo: maxRows };
+}
+
+/** Rows that a caller must see of a filter before an estimate is sent, which also depends on rows that the caller does not see. */
+const LEAST_VISIBLE = 1000;
+
+function countOfVisible(count: Count | null, { maxRows }: PlanOptions): Count | null {
+  if (count === null || count.kind === "exact") return count;
+  return maxRows === null ? { kind: "exact" } : { kind: "estimated", exactUpTo: Math.max(maxRows, LEAST_VISIBLE) };
 }
 
 /** Limits the rows to those that are both in the header Range and within limit and offset. */

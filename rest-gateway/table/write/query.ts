@@ -1,6 +1,6 @@
 import { finish, type Sql, sql } from "../../../db/sql.ts";
 import { csvLine } from "../../conventions/csv.ts";
-import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
+import { type Count, mayHideRows, type Plan, type ReadPlan, type RowsPlan } from "../plan.ts";
 import type { Query, StreamQuery } from "../query.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
@@ -50,11 +50,18 @@ function writePlan(plan: Plan, postgis: string | null): Sql {
   }
 }
 
-function explained({ format: { explain } }: Plan, query: Sql): Sql {
+function explained(plan: Plan, query: Sql): Sql {
+  const { explain } = plan.format;
   if (!explain) return query;
-  const options = [`format ${explain.isJson ? "json" : "text"}`, ...explain.options];
+  const named = mayHideRows(plan)
+    ? ["costs off", ...explain.options.filter((option) => !MEASURES.has(option))]
+    : explain.options;
+  const options = [`format ${explain.isJson ? "json" : "text"}`, ...named];
   return sql`explain (${sql.trusted(options.join(", "))})${sql.line}${query}`;
 }
+
+/** The options that show how many rows the plan reads, those that are hidden from the caller included. */
+const MEASURES: ReadonlySet<string> = new Set(["analyze", "buffers", "wal"]);
 
 /** `more` are additional columns of the result. */
 export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
