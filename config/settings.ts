@@ -175,7 +175,7 @@ export const SETTINGS = {
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",
-    "Maximum prepared statements per connection. Set it to 0 for a pooler that does not support them.",
+    "Maximum prepared statements per connection, with 1,000 characters each on average. Callers without credentials share a fifth of this number, besides. Set it to 0 for a pooler that does not support them.",
   ),
   API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
   DB_EXTRA_SEARCH_PATH: setting(

@@ -117,6 +117,7 @@ export class Database {
         maxPrepared: settings.dbPreparedStatements,
         maxResultBytes: settings.dbMaxResultBytes,
         sharedReads: settings.dbSharedReads,
+        isAnonymous: (role) => statementTimeouts.isAnonymous(role),
         onConnectionError,
         statementTimeoutOf,
         onPooler,

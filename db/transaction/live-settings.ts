@@ -201,6 +201,11 @@ export class StatementTimeouts {
     return this.#byRole.get(role) ?? null;
   }
 
+  /** Whether callers without credentials have this role. */
+  isAnonymous(role: string): boolean {
+    return this.#options.anonymousRoles.includes(role);
+  }
+
   /** Applies the settings of the roles in a new catalog. */
   follow(roles: ReadonlyMap<string, Role>): void {
     this.#roles = roles;

@@ -11,6 +11,9 @@ type KnownStatement = {
   readonly code: Code;
   readonly runsCode: boolean;
   readonly pace: Pace;
+  readonly isAnonymous: boolean;
+  /** Whether it has run before. */
+  isRepeated: boolean;
 };
 
 /** How long a statement usually takes: a mean in which the last runs weigh most. */
@@ -37,7 +40,25 @@ export class KnownStatements {
   /** Behind a pooler a connection may have the statements of another process: theirs must never have the names of these. */
   readonly #prefix = `s_${randomBytes(4).toString("hex")}_`;
   readonly #byRole = new Map<string, Cache<KnownStatement>>();
+  readonly #isAnonymous: (role: string) => boolean;
   #nextName = 1;
+
+  /** `isAnonymous`: whether callers without credentials have a role. */
+  constructor(isAnonymous: (role: string) => boolean = () => false) {
+    this.#isAnonymous = isAnonymous;
+  }
+
+  /**
+   * The statement with the name that it is prepared as. Those of callers without credentials are prepared when they run again: with ever
+   * new ones, anyone could displace the others.
+   */
+  named(role: string, statement: Statement, code: Code): NamedStatement {
+    const known = this.of(role, statement.text, code);
+    if (!known) return { ...statement, name: "" };
+    const { name, isAnonymous, isRepeated } = known;
+    known.isRepeated = true;
+    return { ...statement, name: isAnonymous && !isRepeated ? "" : name, isAnonymous };
+  }
 
   /** Whether the statements may leave state on the connection. */
   runCode(role: string, statements: readonly Statement[], code: Code): boolean {
@@ -55,7 +76,14 @@ export class KnownStatements {
     if (known?.code === code) return known;
 
     const name = known?.name ?? `${this.#prefix}${this.#nextName++}`;
-    const created = { name, code, runsCode: code.isIn(text), pace: new Pace() };
+    const created = {
+      name,
+      code,
+      runsCode: code.isIn(text),
+      pace: new Pace(),
+      isAnonymous: this.#isAnonymous(role),
+      isRepeated: known?.isRepeated ?? false,
+    };
     ofRole.set(text, created);
     return created;
   }

@@ -32,6 +32,8 @@ export type TransactionOptions = ReplicationOptions & {
    * prepared statements.
    */
   readonly sharedReads?: number;
+  /** Whether callers without credentials have a role. */
+  readonly isAnonymous?: (role: string) => boolean;
   /** Decides which transaction gets a connection next. It has at most as many slots as the pool has connections. */
   readonly admission: Admission;
   /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
@@ -49,7 +51,7 @@ export type TransactionOptions = ReplicationOptions & {
 
 type PlannerOptions = Pick<
   TransactionOptions,
-  "sharedReads" | "statementTimeoutOf" | "onFailure" | "onWritten" | "maxResultBytes" | "isReplica"
+  "sharedReads" | "isAnonymous" | "statementTimeoutOf" | "onFailure" | "onWritten" | "maxResultBytes" | "isReplica"
 >;
 
 /** What transactions take from the catalog beside its code. */
@@ -77,11 +79,12 @@ export class TransactionPlanner {
   #rules = NO_RULES;
   readonly #options: PlannerOptions;
   readonly #preparation: Preparation;
-  readonly #known = new KnownStatements();
+  readonly #known: KnownStatements;
 
   constructor(options: PlannerOptions, preparation: Preparation) {
     this.#options = options;
     this.#preparation = preparation;
+    this.#known = new KnownStatements(options.isAnonymous);
   }
 
   follow(code: Code, rules: CallerRules = NO_RULES): void {
@@ -168,7 +171,7 @@ export class TransactionPlanner {
   }
 
   #named(role: string, statement: Statement, code: Code): NamedStatement {
-    return { ...statement, name: this.#known.of(role, statement.text, code)?.name ?? "" };
+    return this.#known.named(role, statement, code);
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */

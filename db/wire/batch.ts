@@ -4,6 +4,7 @@ import type { Recipient } from "../admission/byte-budget.ts";
 import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter } from "./messages.ts";
+import { PreparedStatements, type Undo } from "./prepared-statements.ts";
 
 /** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
 export type Statement = {
@@ -34,7 +35,11 @@ export type Result = {
 export type ResultColumn = { readonly name: string; readonly type: number };
 
 /** A statement and the name that it is prepared as; a statement with the name "" is not kept. */
-export type NamedStatement = Statement & { readonly name: string };
+export type NamedStatement = Statement & {
+  readonly name: string;
+  /** Whether it belongs to callers without credentials, who have a small share of the prepared statements. */
+  readonly isAnonymous?: boolean;
+};
 
 /** The part of pg's connection that a query uses; pg has no public type for it. */
 type Wire = {
@@ -56,55 +61,6 @@ export type BatchOptions = {
 };
 
 const messages = new MessageWriter();
-
-/** Undoes a change of the list if Postgres has not processed the message. */
-type Undo = () => void;
-
-/**
- * The statements that one connection has prepared, the least recently used first. They survive a rollback. After an error
- * it is uncertain whether the failed statement exists, so it is closed, which never fails, before it is parsed again.
- */
-class PreparedStatements {
-  /** By name: whether the statement certainly exists. */
-  #certain = new Map<string, boolean>();
-
-  /** Writes the statement unless the connection has prepared it. */
-  prepare(name: string, text: string, limit: number): Undo | null {
-    if (name === "") {
-      messages.parse(name, text);
-      return null;
-    }
-    const certain = this.#certain.get(name);
-    this.#certain.delete(name);
-    this.#certain.set(name, true);
-    if (certain) return null;
-
-    let reopen: Undo | null = null;
-    if (certain === false) messages.close(name);
-    else if (this.#certain.size > limit) reopen = this.#closeOldest();
-    messages.parse(name, text);
-    return () => {
-      if (certain === undefined) this.#certain.delete(name);
-      else this.#certain.set(name, certain);
-      reopen?.();
-    };
-  }
-
-  doubt(name: string): void {
-    if (this.#certain.has(name)) this.#certain.set(name, false);
-  }
-
-  doubtAll(): void {
-    for (const name of this.#certain.keys()) this.#certain.set(name, false);
-  }
-
-  #closeOldest(): Undo {
-    const [oldest, certain] = this.#certain.entries().next().value as [string, boolean];
-    this.#certain.delete(oldest);
-    messages.close(oldest);
-    return () => this.#certain.set(oldest, certain);
-  }
-}
 
 /**
  * Several statements before one Sync: Postgres runs them as one implicit transaction, which is committed when
@@ -164,7 +120,7 @@ export class Batch {
   }
 
   #write(wire: Wire): void {
-    wire.prepared ??= new PreparedStatements();
+    wire.prepared ??= new PreparedStatements(messages);
     this.#wire = wire;
     this.#isWritten = true;
     const { prepared } = wire;
@@ -173,7 +129,7 @@ export class Batch {
     try {
       for (const statement of this.#statements) {
         const name = preparation.max === 0 ? "" : statement.name;
-        this.#undo.push(prepared.prepare(name, statement.text, preparation.max));
+        this.#undo.push(prepared.prepare(name, statement, preparation.max));
         const { portal } = statement;
         messages.bind(name, statement.values, statement.binary === true, portal?.name);
         if (statement.isDescribed) messages.describe(portal?.name);
