@@ -66,7 +66,11 @@ export class Problem extends Error {
 
   /** Created by `problem`. */
   constructor(reason: Reason, more: More) {
+    // For a mistake of a caller the stack is never read, and to capture it takes ten times as long as the rest.
+    const { stackTraceLimit } = Error;
+    if (REASONS[reason][0] < 500) Error.stackTraceLimit = 0;
     super(more.message ?? filled(REASONS[reason][2], more), "cause" in more ? { cause: more.cause } : undefined);
+    Error.stackTraceLimit = stackTraceLimit;
     this.reason = reason;
     this.more = more;
   }

@@ -14,6 +14,7 @@ import type { RequestMetrics } from "../operations/metrics.ts";
 import { countBody } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, isRefused, RequestNotes, setHead } from "./exchange.ts";
+import { RefusalLog } from "./refusal-log.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import type { Routes } from "./routes.ts";
 import { DATA_HEADERS } from "./security-headers.ts";
@@ -87,6 +88,7 @@ export class Pipeline {
   readonly #options: PipelineOptions;
   /** Without redaction: searching a line for secrets takes longer than writing it, and these lines have only known fields. */
   readonly #requestLog: Logger;
+  readonly #refusals = new RefusalLog();
   #cors: Cors;
   #routes: Routes<HttpInterface> | null = null;
   #context: PipelineContext | null = null;
@@ -129,8 +131,12 @@ export class Pipeline {
       metrics?.observe(method, notes, status, milliseconds / 1000);
       if (notes.span) endSpan(notes.span, method, status, notes);
       const level = levelOf(status);
-      if (log.isLevelEnabled(level))
-        this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
+      if (!log.isLevelEnabled(level)) return;
+      const details = detailsOf({ requestId, method, url, status, milliseconds }, notes);
+      const write = (more: number) => this.#requestLog[level](more > 0 ? { ...details, more } : details, "request");
+      // Each line is wanted at `debug`.
+      if (level !== "info" || isAtOnce || log.isLevelEnabled("debug")) write(0);
+      else this.#refusals.add(client(), `${status} ${notes.code}`, write);
     });
     if (isAtOnce) this.#handle(queued);
     else turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
