@@ -99,8 +99,8 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
   return JSON.stringify(shown);
 }
 
-/** The cookies of a session and of a sign-in at a provider are credentials too. */
-const CREDENTIAL_COOKIES = new Set(["SESSION", "__Host-sign-in", "__Host-sign-in-post"]);
+/** Those of the service: sessions of the API and of the console, and all that it names `__Host-…`, as sign-ins and confirmations do. */
+const CREDENTIAL_COOKIE = /^(?:SESSION$|console$|__Host-)/;
 
 /** `a=1; b=%20` → `{"a":"1","b":"%20"}`; if a name is sent twice, the first counts. */
 function requestCookies(header: string | undefined, showsCredentials: boolean): string {
@@ -109,7 +109,7 @@ function requestCookies(header: string | undefined, showsCredentials: boolean): 
   for (const pair of header.split(";")) {
     const at = pair.indexOf("=");
     const name = pair.slice(0, Math.max(0, at)).trim();
-    if (name === "" || name in cookies || (CREDENTIAL_COOKIES.has(name) && !showsCredentials)) continue;
+    if (name === "" || name in cookies || (CREDENTIAL_COOKIE.test(name) && !showsCredentials)) continue;
     const value = pair.slice(at + 1).trim();
     cookies[name] = value.startsWith('"') && value.endsWith('"') && value.length > 1 ? value.slice(1, -1) : value;
   }

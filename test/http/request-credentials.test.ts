@@ -49,6 +49,12 @@ describe("with the sign-in of the service, functions read the headers of a reque
     expect(headers).toHaveProperty("host");
     for (const credential of CREDENTIALS) expect(headers).not.toHaveProperty(credential);
   });
+
+  test("and cookies without those of sessions, sign-ins, confirmations, forms and the console", async () => {
+    const own = ["console", "__Host-sign-in", "__Host-sign-in-post", "__Host-registered", "__Host-account"];
+    const cookie = [...own.map((name) => `${name}=secret`), "console-theme=light", "theme=dark"].join("; ");
+    expect((await seen.table({ cookie })).cookies).toEqual({ "console-theme": "light", theme: "dark" });
+  });
 });
 
 describe("with DB_REQUEST_CREDENTIALS=on, functions read the headers of a request", () => {
