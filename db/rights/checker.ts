@@ -35,6 +35,9 @@ export class CheckError extends Error {
   }
 }
 
+const UNDEFINED_COLUMN = "42703";
+const NOT_DECIDED = "the policy cannot be decided for changes";
+
 /** The rows of a statement. */
 export type Outcome = readonly RawRow[] | CheckError;
 
@@ -267,6 +270,8 @@ function checkErrorOf(error: DatabaseError | Problem): Error {
   if (error instanceof Problem) return new CheckError(error.message, false);
   // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
+  // The policy is valid for the table: its row images have no system columns. Their names and the text of the policy are not for clients.
+  if (error.code === UNDEFINED_COLUMN) return new CheckError(NOT_DECIDED, false);
   return new CheckError(messageForSubscriber(error), isTimeout(error));
 }
 
