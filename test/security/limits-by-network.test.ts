@@ -12,10 +12,10 @@ import { POLL } from "../support/until.ts";
 /** Every setting and fixed limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
 const LIMITS = [
   ...["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "REGISTRATIONS_PER_ADDRESS"], // attempts-by-network.test.ts
-  ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.test.ts
+  ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.all.test.ts
   ...["WS_MAX_CONNECTIONS_PER_ADDRESS", "WS_MESSAGE_RATE_PER_ADDRESS"],
   ...["REALTIME_MAX_CHANNELS_PER_ADDRESS", "REALTIME_JOIN_RATE_PER_ADDRESS"],
-  ...["MAILS_PER_ADDRESS"], // test/rest-gateway/auth/mail/sending.test.ts
+  ...["MAILS_PER_ADDRESS"], // test/rest-gateway/auth/mail/sending.all.test.ts
   ...["RATE_LIMIT"], // test/http/rate-limit.test.ts, operations-on-sockets.test.ts
   ...["CLIENT_MEMORY_PER_ADDRESS", "DB_POOL_SHARE"],
   ...["TASK_MAX_PENDING", "TASK_MAX_STORED_BYTES_PER_OWNER"],
