@@ -71,11 +71,11 @@ Whether a confirmation gives an account to the owner of a mailbox, as each does 
 registered the account, or has requested the e-mail for it, may be another person. The service key is trusted.
 $$;
 
-create or replace function auth_private.claims(token auth_private.one_time_tokens) returns boolean
+create or replace function auth_private.only_claims(token auth_private.one_time_tokens) returns boolean
 language sql stable set search_path = ''
 return not token.data ? 'from' and auth_private.may_claim(token.user_id);
 
-comment on function auth_private.claims(auth_private.one_time_tokens) is $$
+comment on function auth_private.only_claims(auth_private.one_time_tokens) is $$
 Whether the mailbox takes the account of a confirmation over without a proof, which ends all from before. Not by a
 change of the e-mail: the account belongs to the previous address, which undoes the change if a thief has requested it.
 $$;
@@ -89,7 +89,7 @@ language sql stable security definer set search_path = '' as $$
     'account', auth_api.account_of(t.user_id),
     'factors', auth_private.factor_secrets(t.user_id),
     'needsProof', auth_private.needs_proof(t),
-    'claims', auth_private.claims(t),
+    'claims', auth_private.only_claims(t),
     'keepsFactor', auth_private.keeps_factor(t.user_id))
   from auth_private.one_time_tokens as t
   where t.token_hash = read_token.token_hash
@@ -238,7 +238,7 @@ begin
     and (
       confirm_email.password_hash is null
       or auth_private.keeps_factor(token.user_id)
-      or not auth_private.claims(token))
+      or not auth_private.only_claims(token))
   then
     -- The link stays valid for another attempt.
     insert into auth_private.one_time_tokens
@@ -381,7 +381,7 @@ begin
       take_mail_token.address,
       take_mail_token.now);
     account := auth_api.account_of((confirmed ->> 'user')::auth.user_id);
-    if confirmed ->> 'outcome' = 'unproved' and not auth_private.claims(found_token) then
+    if confirmed ->> 'outcome' = 'unproved' and not auth_private.only_claims(found_token) then
       return null;
     end if;
   end if;
