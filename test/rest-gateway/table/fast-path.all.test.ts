@@ -183,7 +183,8 @@ async function prepared(pattern: RegExp): Promise<{ statement: string; generic: 
 
 describe("Postgres reuses plans,", () => {
   test("which are generic from the sixth request of a shape, for each role", async () => {
-    for (let id = 1; id <= 7; id++)
+    // Of anonymous callers, a text is prepared when it comes for the second time.
+    for (let id = 1; id <= 8; id++)
       for (const as of [undefined, "ada"] as const)
         await rows(`article_translations?select=language,title&article_id=eq.${id}&limit=5`, { as });
     const known = await prepared(/"article_translations"/);
@@ -202,9 +203,9 @@ describe("Postgres reuses plans,", () => {
   };
 
   test("because requests that differ only in values share a prepared statement", async () => {
-    await ask(0);
+    for (let n = 0; n < 2; n++) await ask(n);
     const { length } = await prepared(/./);
-    for (let n = 1; n < 20; n++) await ask(n);
+    for (let n = 2; n < 20; n++) await ask(n);
     expect(await prepared(/./)).toHaveLength(length);
   });
 
