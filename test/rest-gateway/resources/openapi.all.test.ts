@@ -8,7 +8,7 @@ import { startTestService, type TestService } from "../../support/service.ts";
 import { BODY_LIMIT, documented, FAILURES, type Sample, Seen, samplesOf } from "./openapi-responses.ts";
 
 const client = useResources({ RATE_LIMIT: "1000000", BODY_LIMIT: String(BODY_LIMIT), TASK_CONCURRENCY: "2" });
-const slow = useResources({ DB_STATEMENT_TIMEOUT: "50" });
+const slow = useResources({ DB_STATEMENT_TIMEOUT: "250" });
 let busy: TestService;
 
 const VERSIONS = [1, 2] as const;
