@@ -67,8 +67,8 @@ return token.kind = 'confirm'
         and a.email_confirmed_at is null));
 
 comment on function auth_private.needs_proof(auth_private.one_time_tokens) is $$
-Whether a confirmation gives an account to the owner of a mailbox, as each does but a repeated one. Whoever has
-registered the account, or has requested the e-mail for it, may be another person. The service key is trusted.
+Whether a confirmation gives an account to the owner of a mailbox, as each does but a repeated one. The person who has
+registered the account, or has requested the e-mail for it, may be another one. The service key is trusted.
 $$;
 
 create or replace function auth_private.only_claims(token auth_private.one_time_tokens) returns boolean
