@@ -1,18 +1,29 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { errorTexts, expectNoTrace, useService } from "../support/http-client.ts";
+import { RoundTrips } from "../support/round-trips.ts";
+import type { GqlOptions } from "../support/service.ts";
 
-const client = useService();
+const trips = new RoundTrips();
+const client = useService({}, undefined, trips);
 const { data, errors, gql, post } = client;
 expectNoTrace(client);
 
 /** Sends a request that must not reach the database. */
-async function withoutDatabase<T>(sendRequest: () => Promise<T>): Promise<T> {
-  const { databaseWaits } = client.service().service;
-  const before = databaseWaits();
-  const result = await sendRequest();
-  expect(databaseWaits()).toBe(before);
+async function withoutDatabase<T>(
+  sendRequest: (sent: Required<Pick<GqlOptions, "headers">>) => Promise<T>,
+): Promise<T> {
+  const id = randomUUID();
+  const result = await sendRequest({ headers: { "x-request-id": id } });
+  expect(trips.of(id)).toBe(0);
   return result;
 }
+
+test("a request that reaches the database is counted", async () => {
+  const id = randomUUID();
+  await data("{ me { id } }", { as: "ada", headers: { "x-request-id": id } });
+  expect(trips.of(id)).toBeGreaterThan(0);
+});
 
 describe("a document", () => {
   test.each([
@@ -25,7 +36,7 @@ describe("a document", () => {
     ["types of variables", (n: number) => `query ($a: ${"[".repeat(n)}Int${"]".repeat(n)}) { __typename }`],
   ])("with 5,000 or 40,000 levels of %s is refused", async (_, write) => {
     for (const levels of [5_000, 40_000]) {
-      expect(await withoutDatabase(() => errors(write(levels)))).toEqual([
+      expect(await withoutDatabase((sent) => errors(write(levels), sent))).toEqual([
         "VALIDATION_ERROR: the document nests brackets more than 64 levels deep",
       ]);
     }
@@ -44,7 +55,7 @@ describe("a document", () => {
     [100, expect.stringMatching(/complexity .*; the maximum is 1000/)],
     [1000, "the document nests selection sets more than 200 levels deep"],
   ])("whose nested fragments expand to 2 to the power of %i fields is refused", async (levels, message) => {
-    const answer = await withoutDatabase(() => gql(bomb(levels)));
+    const answer = await withoutDatabase((sent) => gql(bomb(levels), sent));
     expect(answer.errors).toEqual([{ message, extensions: { code: "VALIDATION_ERROR" } }]);
   });
 
@@ -56,7 +67,7 @@ describe("a document", () => {
       `{ ...F0 } ${Array.from({ length: 130 }, (_, i) => `fragment F${i} on Query { ${Array.from({ length: 60 }, (_, j) => `...F${(i + j + 1) % 130}`).join(" ")} }`).join(" ")}`,
     ],
   ])("with a cycle of fragments is refused: %.80s", async (query) => {
-    const answer = await withoutDatabase(() => gql(query));
+    const answer = await withoutDatabase((sent) => gql(query, sent));
     expect(answer.status).toBe(200);
     expect(errorTexts(answer)[0]).toMatch(
       /^VALIDATION_ERROR: (Cannot spread fragment "\w+" within itself|the document nests)/,
@@ -99,7 +110,7 @@ describe("a document", () => {
     ["only a byte order mark", "\ufeff"],
     ["NUL", "{ __typename \0 }"],
   ])("with %s is refused", async (_, query) => {
-    const answer = await withoutDatabase(() => gql(query));
+    const answer = await withoutDatabase((sent) => gql(query, sent));
     expect(answer.status).toBe(200);
     expect(answer).not.toHaveProperty("data");
     expect(answer.errors![0]!.extensions).toEqual({ code: "VALIDATION_ERROR" });
@@ -107,10 +118,12 @@ describe("a document", () => {
 
   test("may have an operation name of 100 kB, which errors shorten", async () => {
     const name = "x".repeat(100_000);
-    expect(await withoutDatabase(() => data(`query ${name} { __typename }`, { operationName: name }))).toEqual({
+    expect(
+      await withoutDatabase((sent) => data(`query ${name} { __typename }`, { operationName: name, ...sent })),
+    ).toEqual({
       __typename: "Query",
     });
-    const answer = await withoutDatabase(() => gql("{ __typename }", { operationName: name }));
+    const answer = await withoutDatabase((sent) => gql("{ __typename }", { operationName: name, ...sent }));
     expect(answer.errors![0]!.extensions.code).toBe("VALIDATION_ERROR");
     expect(JSON.stringify(answer.errors).length).toBeLessThan(1000);
   });

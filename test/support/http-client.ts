@@ -64,9 +64,16 @@ export type NewArticle = {
   readonly createdAt?: string;
 };
 
-/** Starts a separate service for the test file. `settings` are environment variables; `clock` replaces that of the service. */
-export function useService(settings: Readonly<Record<string, string>> = {}, clock?: () => number): Client {
-  return clientOf(useOwnService({ settings, clock }));
+/**
+ * Starts a separate service for the test file. `settings` are environment variables; `clock` replaces that of the service, and `tracer`
+ * follows its requests.
+ */
+export function useService(
+  settings: Readonly<Record<string, string>> = {},
+  clock?: () => number,
+  tracer?: Tracer,
+): Client {
+  return clientOf(useOwnService({ settings, clock, tracer }));
 }
 
 /** The service of a test file, after it has started, and SQL as the owner of its database. */
