@@ -183,7 +183,7 @@ describe("a task", () => {
         readConfig({}),
       );
     expect(made).toThrow(message);
-    expect(made).toThrow(/^test\/app\/extension-points\.test\.ts:\d+: /);
+    expect(made).toThrow(/^test\/app\/extension-points\.all\.test\.ts:\d+: /);
   });
 });
 
@@ -217,13 +217,13 @@ describe("a path that is taken stops the start", () => {
     ],
   ])("%s", (_by, config, message) => {
     expect(() => refused(config)).toThrow(message);
-    expect(() => refused(config)).toThrow(/^test\/app\/extension-points\.test\.ts:\d+: /);
+    expect(() => refused(config)).toThrow(/^test\/app\/extension-points\.all\.test\.ts:\d+: /);
   });
 
   test("by another route, whose line the error has", () => {
     const route = { path: "/x", methods: { GET } };
     expect(() => refused({ routes: [defineRoute(route), defineRoute(route)] })).toThrow(
-      /because test\/app\/extension-points\.test\.ts:\d+ serves it/,
+      /because test\/app\/extension-points\.all\.test\.ts:\d+ serves it/,
     );
   });
 });

@@ -29,7 +29,7 @@ async function useLink(email: string, values: Readonly<Record<string, string>>):
   const page = await newPage(used);
   await page.goto(linkIn(await mails!.next(email)).url);
   for (const [field, value] of Object.entries(values)) await page.getByLabel(field).fill(value);
-  await Promise.all([page.waitForEvent("load"), page.locator("main form button").click()]);
+  await Promise.all([page.waitForEvent("load"), page.locator("main form button").first().click()]);
   return page.innerText("h1");
 }
 
