@@ -207,8 +207,9 @@ function writtenOf(
   };
 }
 
-function refuseUnstorable(value: string | null): void {
-  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw problem("unstorable text");
+/** A text in parts has been read. */
+function refuseUnstorable(value: Statement["values"][number]): void {
+  if (typeof value === "string" && (!value.isWellFormed() || value.includes("\0"))) throw problem("unstorable text");
 }
 
 /** Longer texts are cut, as most collectors would do. */

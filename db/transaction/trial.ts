@@ -1,4 +1,4 @@
-import type { Result, Statement } from "../wire/batch.ts";
+import type { Result, Statement, Value } from "../wire/batch.ts";
 import type { RunOptions } from "./execution.ts";
 
 /** A statement of a trial. */
@@ -33,7 +33,9 @@ export class Trial {
   /** Runs one transaction of the request. Each plan is made in it, so that role, policies and settings are the same. */
   async run(statements: readonly Statement[], options: RunOptions, run: Run): Promise<Result[]> {
     const isRead = !options.unlimitedResult;
-    const tried = statements.map(({ text, values }): TriedStatement => ({ text, values, plan: null }));
+    const tried = statements.map(
+      ({ text, values }): TriedStatement => ({ text, values: values.map(textOf), plan: null }),
+    );
     const transaction: TriedTransaction = { statements: tried, isRead, milliseconds: null };
     this.transactions.push(transaction);
     const all = statements.flatMap((statement) => [explain(statement, isRead), statement]);
@@ -49,6 +51,9 @@ export class Trial {
     return results.filter((_, i) => i % 2 === 1);
   }
 }
+
+const textOf = (value: Value): string | null =>
+  value === null || typeof value === "string" ? value : Buffer.concat(value).toString();
 
 const explain = ({ text, values }: Statement, isRead: boolean): Statement => ({
   text: `explain (settings${isRead ? ", analyze, buffers" : ""}) ${text}`,

@@ -1,15 +1,19 @@
+import type { Duplex } from "node:stream";
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
-import { MessageWriter } from "./messages.ts";
+import { MessageWriter, writeAll } from "./messages.ts";
 import { PreparedStatements, type Undo } from "./prepared-statements.ts";
 
-/** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
+/** A text, or its UTF-8 in one or more parts. */
+export type Value = string | readonly Buffer[] | null;
+
+/** One SQL statement. Its values are already text, so that converting them cannot fail between two messages. */
 export type Statement = {
   readonly text: string;
-  readonly values: readonly (string | null)[];
+  readonly values: readonly Value[];
   /** Requests binary results: only for columns of type json and text, whose bytes are the same and arrive faster. */
   readonly binary?: boolean;
   /** Fetches the first rows only. The others are fetched from the portal, which exists until the transaction ends. */
@@ -43,7 +47,7 @@ export type NamedStatement = Statement & {
 
 /** The part of pg's connection that a query uses; pg has no public type for it. */
 type Wire = {
-  stream: { write(bytes: Buffer): void; destroy(): void };
+  stream: Pick<Duplex, "write" | "cork" | "uncork" | "destroy">;
   prepared?: PreparedStatements;
   received?: number;
   recipient?: Recipient | null;
@@ -113,7 +117,7 @@ export class Batch {
     wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
     if (!this.#isWritten) {
       for (let batch: Batch | null = this; batch !== null; batch = batch.#next) batch.#write(wire);
-      wire.stream.write(messages.take());
+      writeAll(wire.stream, messages.take());
     }
     if (this.#next !== null) this.#client!.query(this.#next as never);
     return null;

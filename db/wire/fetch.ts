@@ -121,7 +121,7 @@ export class Fetch {
     wire.onField = add;
     messages.execute(ROWS_PORTAL.name, this.#size);
     messages.sync();
-    wire.stream.write(messages.take());
+    for (const part of messages.take()) wire.stream.write(part);
     return null;
   }
 

@@ -1,3 +1,5 @@
+import type { Duplex } from "node:stream";
+
 const PARSE = 0x50; // "P"
 const BIND = 0x42; // "B"
 const DESCRIBE = 0x44; // "D"
@@ -17,13 +19,21 @@ const MAX_KEPT_BYTES = 65_536;
 /** Up to this length, the maximum size of the UTF-8 is reserved: counting the bytes would take as long as writing them. */
 const MAX_UNCOUNTED = 1024;
 
+/** A part of a value of this size is sent as it is, instead of copied. */
+const MIN_SENT = 65_536;
+
 /**
- * Collects messages to Postgres in one buffer, so that they are sent with one write.
+ * Collects messages to Postgres in one buffer, so that they are sent with one write. Large parts of values are between two buffers.
  * Source: PostgreSQL docs, "Message Formats".
  */
 export class MessageWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #at = 0;
+  /** What comes before the buffer. */
+  #before: Buffer[] = [];
+  /** The bytes of the present message in `#before`, and which of them has its length. */
+  #sent = 0;
+  #first = 0;
 
   /** Postgres infers the types of the parameters. */
   parse(name: string, text: string): void {
@@ -35,7 +45,7 @@ export class MessageWriter {
   }
 
   /** Parameters are sent as text; results are text or binary. */
-  bind(name: string, values: readonly (string | null)[], binary: boolean, portal = ""): void {
+  bind(name: string, values: readonly (string | readonly Buffer[] | null)[], binary: boolean, portal = ""): void {
     const start = this.#begin(BIND);
     this.#cString(portal);
     this.#cString(name);
@@ -78,8 +88,15 @@ export class MessageWriter {
     this.#end(this.#begin(SYNC));
   }
 
-  /** Returns the messages written since the last call. */
-  take(): Buffer {
+  /** Returns the messages written since the last call, in parts. */
+  take(): readonly Buffer[] {
+    if (this.#before.length === 0) return [this.#takeBuffer()];
+    const all = [...this.#before, this.#takeBuffer()];
+    this.#before = [];
+    return all;
+  }
+
+  #takeBuffer(): Buffer {
     const written = this.#bytes.subarray(0, this.#at);
     this.#at = 0;
     if (this.#bytes.length <= MAX_KEPT_BYTES) return Buffer.from(written);
@@ -92,19 +109,37 @@ export class MessageWriter {
     this.#byte(type);
     const start = this.#at;
     this.#int32(0);
+    this.#first = this.#before.length;
+    this.#sent = 0;
     return start;
   }
 
   #end(start: number): void {
-    this.#bytes.writeInt32BE(this.#at - start, start);
+    const buffer = this.#before[this.#first] ?? this.#bytes;
+    buffer.writeInt32BE(this.#sent + this.#at - start, start);
   }
 
-  #value(value: string | null): void {
-    const start = this.#at;
-    this.#int32(NULL);
-    if (value === null) return;
-    this.#text(value);
-    this.#bytes.writeInt32BE(this.#at - start - 4, start);
+  #value(value: string | readonly Buffer[] | null): void {
+    if (value === null) this.#int32(NULL);
+    else if (typeof value === "string") {
+      const start = this.#at;
+      this.#int32(0);
+      this.#text(value);
+      this.#bytes.writeInt32BE(this.#at - start - 4, start);
+    } else this.#parts(value);
+  }
+
+  #parts(parts: readonly Buffer[]): void {
+    this.#int32(parts.reduce((sum, { length }) => sum + length, 0));
+    for (const part of parts)
+      if (part.length < MIN_SENT) this.#copy(part);
+      else {
+        const written = this.#bytes.subarray(0, this.#at);
+        this.#before.push(written, part);
+        this.#sent += written.length + part.length;
+        this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
+        this.#at = 0;
+      }
   }
 
   #cString(text: string): void {
@@ -115,6 +150,11 @@ export class MessageWriter {
   #text(text: string): void {
     this.#reserve(text.length <= MAX_UNCOUNTED ? text.length * 3 : Buffer.byteLength(text));
     this.#at += this.#bytes.write(text, this.#at);
+  }
+
+  #copy(bytes: Buffer): void {
+    this.#reserve(bytes.length);
+    this.#at += bytes.copy(this.#bytes, this.#at);
   }
 
   #byte(value: number): void {
@@ -140,4 +180,15 @@ export class MessageWriter {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
+}
+
+/** Writes the parts together. */
+export function writeAll(stream: Pick<Duplex, "write" | "cork" | "uncork">, parts: readonly Buffer[]): void {
+  if (parts.length === 1) {
+    stream.write(parts[0]!);
+    return;
+  }
+  stream.cork();
+  for (const part of parts) stream.write(part);
+  stream.uncork();
 }

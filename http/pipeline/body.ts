@@ -1,4 +1,3 @@
-import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
 import type { Config } from "../../config/config.ts";
@@ -8,6 +7,7 @@ import { type Problem, problem } from "../../db/problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { Exchange } from "./exchange.ts";
+import { InvalidJson, parseJsonText } from "./json-text.ts";
 
 export type BodyLimits = Pick<Config, "bodyLimit" | "jsonMaxDepth">;
 
@@ -21,13 +21,11 @@ export async function readJson(request: IncomingMessage, limits: BodyLimits): Pr
 }
 
 export function parseJson(bytes: Buffer, maxDepth: number): unknown {
-  if (!isUtf8(bytes)) throw problem("invalid request", { message: "the body is not valid UTF-8" });
-  if (depthOf(bytes, maxDepth) > maxDepth)
-    throw problem("invalid request", { message: `the body is nested more than ${maxDepth} levels deep` });
   try {
-    return JSON.parse(bytes.toString());
+    return parseJsonText(bytes, maxDepth);
   } catch (error) {
-    throw problem("invalid request", { message: `the body is not valid JSON: ${(error as Error).message}` });
+    if (error instanceof InvalidJson) throw problem("invalid request", { message: error.message });
+    throw error;
   }
 }
 
@@ -102,6 +100,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const whole = placeFor(request);
     let size = 0;
     let isComplete = false;
     const holding = holdingOf(request);
@@ -119,14 +118,15 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
         refuse(problem("address holds too much", { retryAfter: 1 }));
       else {
         if (size <= SMALL) holding?.add(chunk.length);
-        chunks.push(chunk);
+        if (whole) put(chunk, whole, size - chunk.length);
+        else chunks.push(chunk);
         if (size > SMALL) readLater(request, chunk.length);
       }
     });
     request.on("end", () => {
       isComplete = true;
       const found = counted.get(request);
-      const run = () => resolve(chunks.length === 1 ? chunks[0]! : joined(chunks, size));
+      const run = () => resolve(whole ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
       if (found) found.turns.add({ client: () => found.client, run });
       else run();
     });
@@ -135,6 +135,23 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
       reject(error);
     });
   });
+}
+
+/**
+ * Memory for a long body whose length is known, into which its parts are copied as they arrive: to copy all of them at the end takes
+ * long. What is not used is not there.
+ */
+function placeFor({ headers }: IncomingMessage): Buffer | null {
+  const length = Number(headers["content-length"] ?? 0);
+  return length > LONG ? Buffer.allocUnsafeSlow(length) : null;
+}
+
+/** Bytes of a body that arrives in several parts. */
+const LONG = 262_144;
+
+function put(chunk: Buffer, whole: Buffer, at: number): void {
+  chunk.copy(whole, at);
+  free(chunk);
 }
 
 function joined(chunks: Buffer[], size: number): Buffer {
@@ -169,26 +186,4 @@ function discardRest(request: IncomingMessage): void {
   const { network, bulk } = readingOf(request);
   discard(request, network, bulk);
   request.resume();
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const isOpening = (byte: number) => byte === 0x7b || byte === 0x5b;
-const isClosing = (byte: number) => byte === 0x7d || byte === 0x5d;
-
-/** The deepest level of brackets outside strings; stops counting above `max`. JSON.parse itself has no limit. */
-function depthOf(bytes: Buffer, max: number): number {
-  let depth = 0;
-  let deepest = 0;
-  let inString = false;
-  for (let i = 0; i < bytes.length && deepest <= max; i++) {
-    const byte = bytes[i]!;
-    if (inString) {
-      if (byte === BACKSLASH) i++;
-      else if (byte === QUOTE) inString = false;
-    } else if (byte === QUOTE) inString = true;
-    else if (isOpening(byte)) deepest = Math.max(deepest, ++depth);
-    else if (isClosing(byte)) depth--;
-  }
-  return deepest;
 }

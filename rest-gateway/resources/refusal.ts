@@ -6,6 +6,7 @@ import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import { faultOfRecord } from "../conventions/problem.ts";
+import type { Span } from "../table/body-rows.ts";
 import * as refused from "../table/refused-row.ts";
 import { writeStatement } from "../table/run.ts";
 import { writeTrial } from "../table/write/changes.ts";
@@ -114,7 +115,7 @@ async function placeOfRefused(
   if (operation.kind !== "create" || !operation.isMany || !refused.isAboutRow(error)) return null;
   const records = body!.records;
   const insert = finish(writeTrial(planInsert(request, operation, true)));
-  const insertOf = ({ first, end }: refused.Span) =>
+  const insertOf = ({ first, end }: Span) =>
     writeStatement(insert, { ...request, body: recordsBody(records.slice(first, end), true) });
   return refused.placeOfRefused(error, { count: records.length, insertOf, identity, transactions });
 }

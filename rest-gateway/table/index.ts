@@ -21,6 +21,7 @@ import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
+import { readLargeBody } from "./parse/large-body.ts";
 import { BASE, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { isChange, isRead, type Plan } from "./plan.ts";
@@ -121,7 +122,7 @@ export class TableInterface
 
   /** Null if the response is a stream of changes, which has begun. */
   protected async answer(exchange: TableExchange): Promise<Answer | StreamedAnswer | null> {
-    const { maxBodySize, catalog, rootSpec } = this.#options;
+    const { maxBodySize, catalog, rootSpec, limits } = this.#options;
     const { request, url, stopwatch } = exchange;
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
@@ -134,8 +135,10 @@ export class TableInterface
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, bodyLimitOf(request, maxBodySize)) : null;
-    const text = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
-    refuseLongStream(text);
+    const sent = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
+    refuseLongStream(sent);
+    countQuery(sent.url, caller, exchange);
+    const text = await readLargeBody(sent, limits.jsonMaxDepth);
     const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     stopwatch.mark("parse");
@@ -264,6 +267,14 @@ export class TableInterface
     const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
+}
+
+/** A request counts for RATE_LIMIT again for each time that its query string has so many characters: its lists and columns cost that much. */
+const COUNTED_CHARACTERS = 10_000;
+
+function countQuery({ search }: RequestUrl, caller: Caller, { identity, countMore }: TableExchange): void {
+  const more = Math.floor(search.length / COUNTED_CHARACTERS);
+  if (more > 0) countMore(identity.nameOf(caller), more);
 }
 
 /** The template of a path, for metrics. */

@@ -44,9 +44,9 @@ export class Planner {
   }
 
   /** Throws Problem. */
-  parse({ method, url, headers, body }: RequestText): TableRequest {
+  parse({ method, url, headers, body, content }: RequestText): TableRequest {
     const path = url.path.slice(BASE.length + 1);
-    return parseRequest({ method, path, search: url.search, headers, body, limits: this.#options.limits });
+    return parseRequest({ method, path, search: url.search, headers, body, content, limits: this.#options.limits });
   }
 
   /** Plans and writes each shape once per catalog. Throws Problem. */

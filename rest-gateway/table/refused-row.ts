@@ -12,6 +12,7 @@ import {
 } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue, type Read, readOf, type Unreadable, unreadableOf } from "../../db/transaction/unreadable.ts";
+import { type BodyRows, type Row, rowsOf, type Span } from "./body-rows.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./planner.ts";
 import { REFUSED } from "./query.ts";
@@ -28,8 +29,6 @@ export type RefusedRows = {
   readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
 };
-
-export type Span = { readonly first: number; readonly end: number };
 
 /** SQLSTATEs of errors about a row: its values, a constraint, a trigger. */
 const OF_ROW = /^(?:22|23|P0001$)/;
@@ -103,8 +102,6 @@ export type RefusedWrite = {
   readonly catalog: Catalog;
 };
 
-type Row = Readonly<Record<string, unknown>>;
-
 /**
  * The row and the columns of the body that the error is about, then everything else that is wrong with it, as far as the caller
  * may see; or the filters and arguments whose values are refused. Empty if there is nothing to add to the error.
@@ -112,21 +109,29 @@ type Row = Readonly<Record<string, unknown>>;
 export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
   const { request, plan } = write;
   if (!isAboutRow(error) || isCount(error as DatabaseErrorLike)) return [];
-  const isOfBody = (plan.kind === "insert" || plan.kind === "update") && request.body?.kind === "json";
-  const body: Row | readonly Row[] = isOfBody ? JSON.parse((request.body as { text: string }).text) : [];
-  const rows = Array.isArray(body) ? body : [body];
+  const change = plan.kind === "insert" || plan.kind === "update" ? plan : null;
+  const rows = change && request.body?.kind === "json" ? rowsOf(request.body) : null;
   if (isOfValue(error as DatabaseErrorLike)) {
-    const inBody = isOfBody ? await unreadableValues(error as DatabaseErrorLike, rows, plan, write) : [];
+    const inBody = rows ? await unreadableValues(error as DatabaseErrorLike, rows, change!, write) : [];
     return inBody.length > 0 ? inBody : unreadableInQuery(error as DatabaseErrorLike, write);
   }
   if (plan.kind === "call") return refusedArguments(error as DatabaseErrorLike, plan, write);
-  if (!isOfBody) return [];
-  const first = await placeOf(error, rows, plan, write);
-  const others = await otherFaults(error as DatabaseErrorLike, rows, plan, write);
-  const values = others.map((faults) => refusedBy(faults, rows.length > 1));
+  if (rows === null) return [];
+  const first = await placeOf(error, rows, change!, write);
+  const others = await otherFaults(error as DatabaseErrorLike, recordsOf(rows, first), change!, write);
+  const values = others.map((faults) => refusedBy(faults, rows.count > 1));
   if (first === null) return values;
   const isFirst = (value: RefusedValue) => pathOf(value) === pathOf(first);
   return [values.find(isFirst) ?? first, ...values.filter((value) => !isFirst(value))];
+}
+
+type Records = { readonly rows: readonly Row[]; readonly firstIndex: number };
+
+/** The rows whose other faults are found: of a large body only the refused one. */
+function recordsOf({ all, row }: BodyRows, refused: RefusedValue | null): Records {
+  if (all) return { rows: all, firstIndex: 0 };
+  const index = refused?.row ?? null;
+  return index === null ? { rows: [], firstIndex: 0 } : { rows: [row(index)], firstIndex: index };
 }
 
 /** Whether the statement has refused the number of rows or bytes, as a text that is not a number. */
@@ -159,25 +164,24 @@ function refusedArguments(
 
 async function placeOf(
   error: unknown,
-  rows: readonly Row[],
+  rows: BodyRows,
   plan: InsertPlan | UpdatePlan,
   write: RefusedWrite,
 ): Promise<RefusedValue | null> {
   const columns = columnsOf(error as DatabaseErrorLike, plan, write);
-  const isMany = plan.kind === "insert" && rows.length > 1;
+  const isMany = plan.kind === "insert" && rows.count > 1;
   const row = isMany ? await rowOf(error, rows, plan, write) : 0;
   if (row === null || !(isMany || columns.length > 0)) return null;
   const { code = "", constraint = null } = error as DatabaseErrorLike;
   return { row: isMany ? row : null, columns, message: null, code: faultCode(code), constraint };
 }
 
-function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request, ...database }: RefusedWrite) {
+function rowOf(error: unknown, rows: BodyRows, plan: InsertPlan, { request, ...database }: RefusedWrite) {
   const insert = finish(writeTrial(plan));
   return placeOfRefused(error, {
     ...database,
-    count: rows.length,
-    insertOf: ({ first, end }) =>
-      writeStatement(insert, { ...request, body: { kind: "json", text: JSON.stringify(rows.slice(first, end)) } }),
+    count: rows.count,
+    insertOf: (span) => writeStatement(insert, { ...request, body: { kind: "json", text: rows.textOf(span) } }),
   });
 }
 
@@ -196,11 +200,11 @@ function columnsOf(
  */
 async function otherFaults(
   { code, constraint: reported }: DatabaseErrorLike,
-  rows: readonly Row[],
+  { rows, firstIndex }: Records,
   plan: InsertPlan | UpdatePlan,
   { identity, ...database }: RefusedWrite,
 ): Promise<readonly (readonly InputFault[])[]> {
-  if (!mayHaveMore(code)) return [];
+  if (!mayHaveMore(code) || rows.length === 0) return [];
   const { table, body } = plan;
   const names = body.columns.map(({ name }) => name);
   const records = rows.map((row) => Object.fromEntries(names.map((name) => [name, row[name] ?? null])));
@@ -213,7 +217,8 @@ async function otherFaults(
   const certain = faults.filter(
     (fault) => isNew || fault.code !== "RESOURCE_CONFLICT" || fault.constraint === reported,
   );
-  return [...Map.groupBy(certain, ({ record, constraint, message }) => `${record} ${constraint ?? message}`).values()];
+  const placed = certain.map((fault) => ({ ...fault, record: fault.record + firstIndex }));
+  return [...Map.groupBy(placed, ({ record, constraint, message }) => `${record} ${constraint ?? message}`).values()];
 }
 
 /** The columns that must have a value in each new row. */
@@ -242,15 +247,15 @@ const unreadable = (row: number | null, { column, message }: Unreadable): Refuse
 /** Every value of the refused row that Postgres cannot read. */
 async function unreadableValues(
   error: DatabaseErrorLike,
-  rows: readonly Row[],
+  rows: BodyRows,
   plan: InsertPlan | UpdatePlan,
   write: RefusedWrite,
 ): Promise<readonly RefusedValue[]> {
-  const isMany = plan.kind === "insert" && rows.length > 1;
+  const isMany = plan.kind === "insert" && rows.count > 1;
   const index = isMany ? await rowOf(error, rows, plan, write) : 0;
   if (index === null) return [];
   const row = isMany ? index : null;
-  const found = await unreadableOf(error, readsIn(rows[index]!, plan, write), write.identity, write);
+  const found = await unreadableOf(error, readsIn(rows.row(index), plan, write), write.identity, write);
   const values = found.map((value) => unreadable(row, value));
   // The message of the error applies to the only one.
   if (values.length > 1) return values;

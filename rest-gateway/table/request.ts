@@ -109,24 +109,29 @@ export type Preferences = {
 
 /** The body, parsed only to find its columns. Postgres receives its text unchanged. */
 export type Body =
-  | {
-      readonly kind: "json";
-      /** What the text was converted from. */
-      readonly source: "json" | "csv" | "form";
-      readonly text: string;
-      readonly isArray: boolean;
-      /** The keys of the object, or of every object in the array; null when the objects have different keys. */
-      readonly keys: readonly string[] | null;
-      /** The number of objects; 1 when the body is an object. */
-      readonly rows: number;
-      /** Neither an object nor an array of objects. Only a function with a single unnamed argument accepts it. */
-      readonly isOther: boolean;
-    }
+  | ({ readonly kind: "json" } & JsonContent)
   | {
       readonly kind: "text";
       readonly type: "text/plain" | "text/xml" | "application/octet-stream";
       readonly bytes: Buffer;
     };
+
+/** A body as JSON. */
+export type JsonContent = {
+  /** What the text was converted from. */
+  readonly source: "json" | "csv" | "form";
+  /** That of a large body is its UTF-8. */
+  readonly text: string | readonly Buffer[];
+  readonly isArray: boolean;
+  /** The keys of the object, or of every object in the array; null when the objects have different keys. */
+  readonly keys: readonly string[] | null;
+  /** The number of objects; 1 when the body is an object. */
+  readonly rows: number;
+  /** Neither an object nor an array of objects. Only a function with a single unnamed argument accepts it. */
+  readonly isOther: boolean;
+  /** Where the elements of a large array are, as `elementsOf` returns it; absent or null for every other body. */
+  readonly elements?: Uint32Array | null;
+};
 
 /** The parts of a request's URL. `search` contains no credential, so it may be stored and returned. */
 export type RequestUrl = { readonly path: string; readonly search: string; readonly apiKey: string | null };
@@ -138,6 +143,8 @@ export type RequestText = {
   readonly headers: IncomingHttpHeaders;
   /** Null when the method has no body. */
   readonly body: Buffer | null;
+  /** What has been read of a large body. */
+  readonly content?: JsonContent;
 };
 
 /** The media type of a query string in a body. */

@@ -2,6 +2,7 @@ import type { Parameter, Written } from "../../db/sql.ts";
 import type { OpenedStream, RowStream, StreamOptions } from "../../db/transaction/row-stream.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
+import type { Value } from "../../db/wire/batch.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { StreamQueue } from "../../http/limits/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
@@ -154,7 +155,10 @@ function withRows({ rows, rowCount }: Result, body: Buffer | null, count: number
 /** The parts of a request that supply the parameters of a statement. */
 export type Input = {
   readonly values: readonly string[];
-  readonly body: Extract<Body, { kind: "text" }> | { readonly kind: "json"; readonly text: string } | null;
+  readonly body:
+    | Extract<Body, { kind: "text" }>
+    | { readonly kind: "json"; readonly text: string | readonly Buffer[] }
+    | null;
 };
 
 /** Adds the values of a request to the SQL that all requests of its shape share. */
@@ -164,7 +168,7 @@ export const writeStatement = ({ text, parameters }: Written, request: Input): S
   binary: true,
 });
 
-function textOf(parameter: Parameter, { values, body }: Input): string {
+function textOf(parameter: Parameter, { values, body }: Input): Value {
   switch (parameter.kind) {
     case "value":
       return values[parameter.index]!;

@@ -8,6 +8,7 @@ import { methodNotAllowed } from "../../conventions/problem.ts";
 import { invalidBody, methodNotForFunctions, queryTypeOnly } from "../problem.ts";
 import {
   type Body,
+  type JsonContent,
   type Method,
   type ParseLimits,
   QUERY_TYPE,
@@ -43,6 +44,8 @@ type ParseInput = {
   readonly headers: IncomingHttpHeaders;
   /** Null when the method has no body. */
   readonly body: Buffer | null;
+  /** What has been read of a large body. */
+  readonly content?: JsonContent | undefined;
   readonly limits: ParseLimits;
 };
 
@@ -102,8 +105,13 @@ const allowedMethods = (kind: Target["kind"]) =>
 
 const NO_BYTES = Buffer.alloc(0);
 
-const bodyOf = ({ body, headers, limits }: ParseInput, target: Target): Body =>
-  parseBody(body ?? NO_BYTES, { target, contentType: headers["content-type"], maxDepth: limits.jsonMaxDepth });
+const bodyOf = ({ body, content, headers, limits }: ParseInput, target: Target): Body =>
+  parseBody(body ?? NO_BYTES, {
+    target,
+    contentType: headers["content-type"],
+    maxDepth: limits.jsonMaxDepth,
+    content: content ?? null,
+  });
 
 /** The texts of objects that requests share. The parsers cache these objects. */
 const texts = new WeakMap<object, string>();

@@ -50,7 +50,7 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
 export function writeTrial(command: InsertCommand): Sql {
   const aliases = new Aliases();
   const change = sql.clauses(writeCommand(command, aliases.scope(), aliases), sql`returning 1 as one`);
-  return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select`, sql`from changed`);
+  return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select count(*)`, sql`from changed`);
 }
 
 /** Whether the number of rows in the body may differ from the number of changed rows. */

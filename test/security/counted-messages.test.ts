@@ -49,3 +49,24 @@ test("each message of a broadcast over HTTP counts for RATE_LIMIT, and nothing i
   await expect.poll(() => numbers().length).toBe(131);
   expect(numbers()).toEqual([...upTo(30), ...upTo(100), undefined]);
 });
+
+test("a long query string of the table interface counts again for each 10,000 characters", async () => {
+  const query = async (characters: number) => {
+    const response = await fetch(`${service().url}/rest/v1/users`, {
+      method: "QUERY",
+      headers: {
+        apikey: service().service.tokens.issueKey("anon"),
+        authorization: `Bearer ${service().token("admin")}`,
+        "content-type": "application/x-www-form-urlencoded",
+      },
+      body: `select=id&name=eq.${"x".repeat(characters)}`,
+    });
+    await response.text();
+    return response.status;
+  };
+  // Without the characters, these would be few.
+  const statuses = [];
+  for (let n = 0; n < 4; n++) statuses.push(await query(190_000));
+  expect(statuses.slice(0, 1)).toEqual([200]);
+  expect(statuses.at(-1)).toBe(429);
+});
