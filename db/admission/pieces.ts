@@ -7,6 +7,9 @@ const PIECE = 10;
 /** After so many items, the time is read. */
 const CHECKED = 32;
 
+/** The name of all work that is started, among the clients. */
+const STARTS = "starts";
+
 /**
  * Does long work that is no request in pieces: deliveries to many clients. Between two pieces, the event loop does other work. Of all
  * work that waits, that of the client that has used the least time continues first.
@@ -18,6 +21,8 @@ export class Pieces {
   #isPlanned = false;
   /** Until when the time is counted. */
   #counted = 0;
+  #starts: (() => void)[] = [];
+  #isStarting = false;
   /** The client whose work has waited, and continues in the present piece. */
   #running: string | null = null;
 
@@ -38,6 +43,27 @@ export class Pieces {
   /** Null if work of the client may go on; otherwise resolves when it may. */
   next(client: string): Promise<void> | null {
     return this.#mayGoOn(client) ? null : this.#wait(client);
+  }
+
+  /** Starts work that promises continue, in the order of the calls. What they do at once is part of the piece. */
+  start(act: () => void): void {
+    this.#starts.push(act);
+    if (!this.#isStarting) void this.#startAll();
+  }
+
+  async #startAll(): Promise<void> {
+    this.#isStarting = true;
+    while (this.#starts.length > 0) {
+      const starts = this.#starts;
+      this.#starts = [];
+      for (const act of starts) {
+        const pause = this.next(STARTS);
+        if (pause) await pause;
+        act();
+        await new Promise<void>((resolve) => process.nextTick(resolve));
+      }
+    }
+    this.#isStarting = false;
   }
 
   async #continue<T>(from: number, client: string, items: readonly T[], act: (item: T) => void): Promise<void> {

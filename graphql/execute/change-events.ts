@@ -1,6 +1,7 @@
 import { GraphQLError } from "postgraphile/graphql";
 import { camelCase } from "../../config/setting-types.ts";
 import type { Holding } from "../../db/admission/byte-budget.ts";
+import { pieces } from "../../db/admission/pieces.ts";
 import type { Caller } from "../../db/caller.ts";
 import { tableOf } from "../../db/catalog/catalog.ts";
 import type { Change } from "../../db/changes/change.ts";
@@ -210,12 +211,12 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   push(received: Received): void {
     if (this.hasEnded) return;
     this.#received.push(received);
-    this.#handOut();
+    this.#handOutLater();
   }
 
   /** Resolves when every event has been dealt with. */
   async idle(): Promise<void> {
-    if (this.#pending || this.hasEnded) return;
+    if ((this.#pending && this.waiting === 0) || this.hasEnded) return;
     this.#idle ??= Promise.withResolvers();
     await this.#idle.promise;
   }
@@ -236,7 +237,7 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
     if (this.hasEnded) return this.error ? Promise.reject(this.error) : this.return();
     const pending = Promise.withResolvers<IteratorResult<ChangeEvent>>();
     this.#pending = pending;
-    this.#handOut();
+    this.#handOutLater();
     return pending.promise;
   }
 
@@ -253,17 +254,21 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
     return this;
   }
 
-  #handOut(): void {
+  /** With an event, a query begins. */
+  #handOutLater(): void {
     if (!this.#pending) return;
-    const received = this.#received.shift();
-    if (!received) {
-      this.#rest();
-      return;
-    }
-    this.positions.push(received.position);
-    this.#pending.resolve({ value: received.event, done: false });
-    this.#pending = null;
+    if (this.#received.length === 0) this.#rest();
+    else pieces.start(this.#handOut);
   }
+
+  readonly #handOut = (): void => {
+    const pending = this.#pending;
+    const received = pending && this.#received.shift();
+    if (!received) return;
+    this.positions.push(received.position);
+    pending.resolve({ value: received.event, done: false });
+    this.#pending = null;
+  };
 
   #rest(): void {
     this.#idle?.resolve();

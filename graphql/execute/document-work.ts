@@ -5,6 +5,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from "postgraphile/graphql";
+import { ArgumentCounter, type ArgumentValues } from "./argument-values.ts";
 import { invalid } from "./conditions.ts";
 import { MAX_INTROSPECTION_FIELDS, MAX_SELECTION_SETS } from "./document-size.ts";
 
@@ -19,9 +20,9 @@ const SELECTIONS_PER_FIELD = 10;
 
 /**
  * Throws a GraphQLError for a document whose operations are within the limits on fields, but which would take long to validate and to
- * plan. `maxFields` is the limit of one operation.
+ * plan. `maxFields` is the limit of one operation. Returns the values in its arguments.
  */
-export function refuseSlowDocument({ definitions }: DocumentNode, maxFields: number): void {
+export function refuseSlowDocument({ definitions }: DocumentNode, maxFields: number): ArgumentValues {
   refuseMore("operations and fragments", definitions.length, MAX_DEFINITIONS);
   const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
   const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
@@ -33,6 +34,7 @@ export function refuseSlowDocument({ definitions }: DocumentNode, maxFields: num
   for (const { selectionSet } of operations) work.merge([selectionSet]);
   // The rules read fragments that no operation uses too.
   for (const { name, selectionSet } of fragments) if (!work.uses(name.value)) work.merge([selectionSet]);
+  return work.values;
 }
 
 function refuseMore(what: string, count: number, max: number): void {
@@ -47,6 +49,7 @@ class Work {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #maxSelections: number;
   readonly #used = new Set<string>();
+  readonly values = new ArgumentCounter();
   #selections = 0;
   #directives = 0;
   #pairs = 0;
@@ -81,6 +84,7 @@ class Work {
     for (const selection of selections) {
       this.#countSelection(selection);
       if (selection.kind === Kind.FIELD) {
+        this.values.count(selection);
         const name = (selection.alias ?? selection.name).value;
         const same = merged.fields.get(name) ?? [];
         merged.fields.set(name, same);

@@ -12,6 +12,7 @@ import { bytesOf, Cache, type CacheMemory, cacheMemory, SeenTexts } from "../../
 import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
+import type { ArgumentValues } from "./argument-values.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { refuseSlowDocument } from "./document-work.ts";
 import { nameLiterals } from "./input-fields.ts";
@@ -23,6 +24,7 @@ export type DocumentLimits = SizeLimits & Pick<Config, "graphqlMaxTokens" | "jso
 type ValidDocument = {
   readonly document: DocumentNode;
   readonly sizes: OperationSizes;
+  readonly values: ArgumentValues;
   /** Of all operations. */
   readonly fields: number;
   /** Whether it reads the schema. */
@@ -78,7 +80,7 @@ export class DocumentCache {
       const document = parse(text, { maxTokens: this.limits.graphqlMaxTokens });
       // Before validation: its rules are slow on documents that exceed the limits.
       const sizes = refuseLargeOperations(document, this.limits);
-      refuseSlowDocument(document, this.limits.graphqlMaxComplexity);
+      const values = refuseSlowDocument(document, this.limits.graphqlMaxComplexity);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.embedded });
       if (errors.length > 0) {
         for (const error of errors) withCode(explainMissing(error, this.#schema));
@@ -86,7 +88,7 @@ export class DocumentCache {
         return { errors };
       }
       const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
-      return { document, sizes, fields, introspects: readsSchema(document), keptSql: 0 };
+      return { document, sizes, values, fields, introspects: readsSchema(document), keptSql: 0 };
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [withCode(error)] };
       throw error;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Recipient } from "../../db/admission/byte-budget.ts";
+import { pieces } from "../../db/admission/pieces.ts";
 import { isTransient } from "../../db/errors.ts";
 import type { Checker } from "../../db/rights/checker.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
@@ -84,7 +85,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         const own = results.slice(at, at + group[0]!.statements.length);
         at += own.length;
         this.#note(group, true);
-        for (const { resolve } of group) resolve(own);
+        for (const { resolve } of group) pieces.start(() => resolve(own));
       }
     } catch (error) {
       if (error !== TOO_SLOW && isTransient(error as Error)) {
@@ -110,7 +111,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         onConnected,
       });
       this.#note(group, performance.now() - connectedAt <= PATIENCE);
-      for (const { resolve } of group) resolve(own);
+      for (const { resolve } of group) pieces.start(() => resolve(own));
     } catch (error) {
       if (isTransient(error as Error)) {
         const [wanted] = await wantedAfter(pause, [group]);

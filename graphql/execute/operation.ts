@@ -12,6 +12,7 @@ import {
   visitWithTypeInfo,
 } from "postgraphile/graphql";
 import type { Attributes } from "../../telemetry/span.ts";
+import { refuseManyValues } from "./argument-values.ts";
 import type { DocumentCache, DocumentReference, DocumentStore } from "./document.ts";
 import { refuseLargeVariables } from "./document-size.ts";
 
@@ -64,12 +65,14 @@ export function prepareOperation(
   if (typeof text !== "string") return { errors: [text] };
   const checked = documents.check(text);
   if ("errors" in checked) return checked;
-  const { document, sizes, introspects, fields } = checked;
+  const { document, sizes, values, introspects, fields } = checked;
   const definition = getOperationAST(document, request.operationName);
   if (!definition) return { errors: [unknownOperation(request.operationName)] };
   if (!schema.getRootType(definition.operation)) return { errors: [noSuchOperations(definition.operation)] };
   try {
-    refuseLargeVariables(sizes.get(definition)!, request.variables ?? {}, documents.limits);
+    const { variables = {} } = request;
+    refuseLargeVariables(sizes.get(definition)!, variables, documents.limits);
+    refuseManyValues(values, variables);
   } catch (error) {
     if (error instanceof GraphQLError) return { errors: [error] };
     throw error;

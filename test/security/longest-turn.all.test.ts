@@ -163,10 +163,91 @@ const ENTRIES = { event: "INSERT", schema: "public", table: "entries" };
 const insert = (rows: number) =>
   send("/rest/v1/entries", { body: `[${repeat(rows, (n) => `{"body":"Entry ${n}"}`)}]`, status: 201 });
 
+/** Rows of 50 bytes, which together are as long as a body may be: 16 MiB. */
+const LARGEST = 330_000;
+const longText = "x".repeat(30);
+
+/** The values that the lists of a request may have. */
+const VALUES = 50_000;
+const GRAPHQL_VALUES = 24_990;
+
 const CASES: readonly Case[] = [
   {
     name: "REST: insert of many rows",
     request: () => insert(3000),
+  },
+  {
+    name: "REST: insert of the largest body, refused for its last row",
+    request: () =>
+      send("/rest/v1/entries", {
+        body: `[${repeat(LARGEST, () => `{"body":"${longText}"}`)},{"body":null}]`,
+        status: 400,
+      }),
+  },
+  {
+    name: "REST: insert of the largest body as CSV",
+    request: () =>
+      send("/rest/v1/entries", {
+        type: "text/csv",
+        body: `body\n${repeat(LARGEST, () => longText, "\n")}`,
+        status: 201,
+      }),
+  },
+  {
+    name: "REST: read with the longest list",
+    request: (round) =>
+      send("/rest/v1/entries", {
+        method: "QUERY",
+        type: FORM,
+        body: `select=id&limit=1&id=in.(${repeat(VALUES, (n) => `${round}${n}`)})`,
+      }),
+  },
+  {
+    name: "REST: read with the most columns",
+    request: (round) =>
+      send("/rest/v1/entries", {
+        method: "QUERY",
+        type: FORM,
+        body: `select=${repeat(1600, (n) => `a${round}x${n}:id`)}&limit=1`,
+      }),
+  },
+  {
+    name: "REST: read with the longest order",
+    request: (round) =>
+      send("/rest/v1/entries", {
+        method: "QUERY",
+        type: FORM,
+        body: `select=id&order=${repeat(2000, (n) => (n % (round + 2) === 0 ? "id" : "body.desc"))}&limit=1`,
+      }),
+  },
+  {
+    name: "GraphQL: fragments",
+    request: (round) => {
+      const fragments = repeat(220, (n) => `fragment f${n} on Article { a${round}x${n}: title }`, " ");
+      const spreads = repeat(220, (n) => `...f${n}`, " ");
+      return graphql(`{ articles(first: 1) { edges { node { ${spreads} } } } } ${fragments}`);
+    },
+  },
+  {
+    name: "GraphQL: fields of the same name",
+    request: (round) =>
+      graphql(`{ articles(first: ${round + 1}) { edges { ${repeat(150, () => "node { title }", " ")} } } }`),
+  },
+  {
+    name: "GraphQL: variables and directives",
+    request: (round) => {
+      const variables = repeat(200, (n) => `$v${n}: Boolean!`);
+      const fields = repeat(200, (n) => `a${round}x${n}: title @include(if: $v${n}) @skip(if: $v${199 - n})`, " ");
+      const values = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`v${n}`, n % 2 === 0]));
+      return graphql(`query (${variables}) { articles(first: 1) { edges { node { ${fields} } } } }`, values);
+    },
+  },
+  {
+    name: "GraphQL: the longest list",
+    request: (round) =>
+      graphql("query ($ids: [ID!]) { articles(first: 1, filter: { id: { in: $ids } }) { edges { node { id } } } }", {
+        ids: Array.from({ length: GRAPHQL_VALUES }, (_, n) => `${n + round}`),
+      }),
   },
   {
     name: "REST: read with the most conditions",

@@ -74,6 +74,31 @@ describe("a document that is slow to validate or to plan is refused, although it
   });
 });
 
+describe("the arguments of an operation may have 25000 values", () => {
+  const many = (count: number) => Array.from({ length: count }, (_, i) => `${i}`);
+  /** Each field has one value more. */
+  const listed = (uses: number, list = "$ids") =>
+    `query ($ids: [ID!]) { ${times(uses, (i) => `a${i}: articles(first: 1, filter: { id: { in: ${list} } }) { totalCount }`)} }`;
+  const refused = (count: number) => [
+    `VALIDATION_ERROR: the arguments have ${count} values, each use of a variable counted; the maximum is 25000: split the operation`,
+  ];
+
+  test.each<[string, string, number, number, number]>([
+    ["in a variable", listed(1), 24_999, 25_000, 25_001],
+    ["in a variable that is used ten times", listed(10), 2499, 2500, 25_010],
+  ])("%s", async (_, query, most, more, count) => {
+    expect(await errors(query, { variables: { ids: many(most) } })).toEqual([]);
+    expect(await errors(query, { variables: { ids: many(more) } })).toEqual(refused(count));
+  });
+
+  test("in the document, with fragments expanded", async () => {
+    const fragment = (uses: number) =>
+      `{ ${times(uses, (i) => `a${i}: article(id: 1) { ...F }`)} }
+       fragment F on Article { comments(limit: 1, filter: { id: { in: ${JSON.stringify(many(500))} } }) { id } }`;
+    expect(await errors(fragment(51))).toEqual(refused(25_101));
+  });
+});
+
 test("a document of components that have a fragment each, as of Relay, is accepted", async () => {
   const component = (i: number) =>
     `fragment Row${i} on Article { __typename id title author { __typename id ...Person${i} } comments(limit: 2) { __typename ...Comment${i} } }
