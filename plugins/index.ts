@@ -21,7 +21,7 @@ import { MissingRightsPlugin } from "./shape/MissingRightsPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
-import { NullRecordArraysPlugin } from "./shape/NullRecordArraysPlugin.ts";
+import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
 import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
@@ -68,7 +68,7 @@ export const contractPreset: GraphileConfig.Preset = {
     FilledColumnsPlugin,
     NotNullByDeclarationPlugin,
     NullChecksPlugin,
-    NullRecordArraysPlugin,
+    RecordColumnsPlugin,
     FiniteFloatsPlugin,
     OrderByPlugin,
     ConnectionShapePlugin,

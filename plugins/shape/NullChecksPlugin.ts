@@ -1,26 +1,38 @@
-import type { PgCodec } from "postgraphile/@dataplan/pg";
+import type { PgCodec, PgResource } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 
+type Resource = PgResource<any, any, any, any, any>;
+
 /**
- * Whether a row is null is read from a column that every reader of the table may read. PostGraphile takes the first column that cannot
- * be null, or the whole row, which callers who may read only some of its columns may not read.
+ * Whether there is a row is read from a column that every reader of the table may read and that cannot be null, or from the row as a
+ * whole, which is distinct from null although all its columns may be null. PostGraphile takes a row of nulls for none, and reads a
+ * whole row that callers may read only in part.
  */
 export const NullChecksPlugin: GraphileConfig.Plugin = {
   name: "NullChecksPlugin",
   version: "1.0.0",
-  gather: {
+  schema: {
     hooks: {
-      pgCodecs_PgCodec(_info, { pgCodec, pgClass }) {
-        if (!pgClass || !pgCodec.attributes) return;
-        const certain = readableColumns(pgCodec).find((name) => pgCodec.attributes![name]!.notNull);
-        const value = (row: SQL) =>
-          certain === undefined ? readableRow(pgCodec, row) : sql`${row}.${sql.identifier(certain)}`;
-        const notNullExpression: PgCodec["notNullExpression"] = (row) => sql`(not (${value(row)} is null))::text`;
-        Object.assign(pgCodec, { notNullExpression });
+      init(_, build) {
+        for (const resource of Object.values(build.pgResources) as Resource[])
+          if (resource.codec.attributes)
+            (resource as any).getNullCheckExpression = (row: SQL) => sql`(${nullCheck(resource, row)})::text`;
+        return _;
       },
     },
   },
 };
+
+function nullCheck({ codec, uniques, parameters, isUnique }: Resource, row: SQL): SQL {
+  const readable = readableColumns(codec);
+  const certain = readable.find((name) => codec.attributes![name]!.notNull);
+  if (certain !== undefined) return sql`not (${row}.${sql.identifier(certain)} is null)`;
+  // In `from`, a function that returns NULL for its one row gives a row of nulls.
+  if (parameters && isUnique && !codec.isAnonymous) return sql`not (${row} is null)`;
+  if (parameters || readable.length === Object.keys(codec.attributes!).length) return sql`${row} is distinct from null`;
+  // A row that a key leads to has its key.
+  return uniques.length > 0 ? sql`not (${readableRow(codec, row)} is null)` : sql.true;
+}
 
 /** The row, with the columns that every reader of the table may read. */
 export function readableRow(codec: PgCodec, row: SQL): SQL {

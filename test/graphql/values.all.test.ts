@@ -1,0 +1,121 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { data, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", API_KEY_REQUIRED: "off" });
+
+beforeAll(async () => {
+  await sql(`
+
+    create extension citext schema extensions;
+    create table public.readings (sensor int, note text);
+    insert into public.readings values (1, 'ok'), (null, null), (2, null);
+    create view public.recent_readings as select note, sensor from public.readings;
+    create function public.sample_readings() returns table (sensor int, note text) language sql stable as
+      $$ values (7, 'x'), (null::int, null::text) $$;
+    create function public.again() returns setof public.readings language sql stable as $$ select * from public.readings $$;
+    create function public.extremes(out low int, out high int) language sql stable as $$ select null::int, null::int $$;
+    create function public.no_reading() returns public.readings language sql stable as $$ select * from public.readings where false $$;
+    create type public.span as (lo int, hi int);
+    create table public.gauges (id int primary key, spans public.span[] not null default '{}', span public.span);
+    insert into public.gauges values (1, array[row(1, 2), row(null, null)]::public.span[], row(null, null)), (2, '{}', null);
+    create table public.secrets (name text, secret text);
+    insert into public.secrets values ('a', 'b'), (null, null);
+
+    create table public.depots (id int primary key, city text not null);
+    create table public.trucks (id int primary key, depot_id int references public.depots);
+    create index on public.trucks (depot_id);
+    insert into public.depots values (1, 'Oslo');
+    insert into public.trucks values (1, 1), (2, null);
+    create view public.left_boards as select t.id, d.id as depot_id, d.city from public.trucks t left join public.depots d on d.id = t.depot_id;
+    create view public.right_boards as select t.id, d.id as depot_id, d.city from public.depots d right join public.trucks t on d.id = t.depot_id;
+    create view public.full_boards as select t.id, d.id as depot_id, d.city from public.trucks t full join public.depots d on d.id = t.depot_id;
+    create view public.nested_boards as select t.id, b.depot_id from public.trucks t left join (public.depots d join public.left_boards b on b.depot_id = d.id) on d.id = t.depot_id;
+    create view public.inner_boards as select t.id, d.id as depot_id, d.city from public.trucks t join public.depots d on d.id = t.depot_id;
+    create view public.seen_boards as select id, depot_id from public.left_boards;
+    create rule add as on insert to public.left_boards do instead
+      insert into public.trucks values (new.id, new.depot_id) returning id, depot_id, null::text;
+
+    create table public.leases (
+      id int primary key, ends timestamptz, local timestamp, day date, days date[], times timestamptz[], validity tstzrange, at time
+    );
+    create index on public.leases (ends);
+    insert into public.leases values
+      (1, '2024-01-01 00:00+00', '2024-01-01', '2024-01-01', '{2024-01-01,infinity}', '{-infinity,2024-01-01T00:00Z}', '[2024-01-01T00:00Z,infinity)', '24:00'),
+      (2, 'infinity', '-infinity', '-infinity', null, null, null, '08:30'),
+      (3, 'infinity', 'infinity', 'infinity', null, null, null, null),
+      (4, '0044-03-15 12:00+00 BC', '0044-03-15 12:00:00.5 BC', '0044-03-15 BC', null, null, null, null),
+      (5, '12026-01-01 00:00+00', '12026-01-01 00:00', '12026-01-01', null, null, null, null),
+      (6, '2024-01-02 03:04:05.678901+00', '2024-01-02 03:04:05.678901', null, null, null, null, null);
+
+    create table public.codes (id int primary key, code char(6) not null);
+    create table public.cards (id int primary key, code_id int references public.codes, codes char(6)[]);
+    create index on public.cards (code_id);
+    insert into public.codes values (1, 'AB'), (2, 'CD');
+    insert into public.cards values (1, 1, '{AB,CD}');
+    create table public.members (id int primary key, mail extensions.citext unique, others extensions.citext[]);
+    insert into public.members values (1, 'Ann@X.org', '{BOB@x.org}');
+
+    create table public.documents (id int primary key, doc jsonb, raw json);
+    insert into public.documents values (1, '{"big": 9007199254740993, "list": [1.10, 1e400]}', '{"big": 12345678901234567890}');
+
+    grant select, insert, update on all tables in schema public to anon;
+    revoke all on public.secrets from anon;
+    grant select (name) on public.secrets to anon;
+    grant usage on schema extensions to anon;
+    grant execute on all functions in schema public, extensions to anon;
+  `);
+});
+
+const nodes = (connection: any) => connection.edges.map(({ node }: any) => node);
+
+describe("a row of nothing but null is a row", () => {
+  const THREE = [
+    { sensor: 1, note: "ok" },
+    { sensor: null, note: null },
+    { sensor: 2, note: null },
+  ];
+
+  test.each([
+    ["of a table without a key", "readings", "sensor note", THREE],
+    [
+      "of a table without a key, beside its cursor",
+      "readings",
+      "sensor note __typename",
+      THREE.map((row) => ({ ...row, __typename: "Reading" })),
+    ],
+    ["of a view", "recentReadings", "sensor note", THREE],
+    ["of a function that returns the rows of a table", "again", "sensor note", THREE],
+    [
+      "of a function that returns a table",
+      "sampleReadings",
+      "sensor note",
+      [
+        { sensor: 7, note: "x" },
+        { sensor: null, note: null },
+      ],
+    ],
+    ["of a table of which a caller may read one column", "secrets", "name", [{ name: "a" }, { name: null }]],
+  ])("%s", async (_, list, fields, rows) => {
+    expect(nodes((await data(`{ ${list} { edges { cursor node { ${fields} } } } }`))[list])).toEqual(rows);
+  });
+
+  test("of an array of composites, and in a column of its own", async () => {
+    expect(nodes((await data("{ gauges { edges { node { spans { lo hi } span { lo hi } } } } }")).gauges)).toEqual([
+      {
+        spans: [
+          { lo: 1, hi: 2 },
+          { lo: null, hi: null },
+        ],
+        span: { lo: null, hi: null },
+      },
+      { spans: [], span: null },
+    ]);
+  });
+
+  test("of a function with out parameters, and no row is null", async () => {
+    expect(await data("{ extremes { low high } noReading { sensor } }")).toEqual({
+      extremes: { low: null, high: null },
+      noReading: null,
+    });
+  });
+});
