@@ -1,3 +1,4 @@
+import { fieldsOf, itemsOf } from "./node-tree.ts";
 import type { ColumnRow, Relations } from "./relations.ts";
 import type { Oid } from "./types.ts";
 
@@ -89,7 +90,7 @@ export class Views {
   sameNullness(column: ColumnRow): ColumnRow | undefined {
     const definition = this.#definitions.get(column.relation);
     if (!definition) return column;
-    const origin = definition.keepsNotNull ? this.originOf(column) : undefined;
+    const origin = definition.emptied.has(column.number) ? undefined : this.originOf(column);
     return origin && this.sameNullness(origin);
   }
 
@@ -126,7 +127,7 @@ function withoutCycles(definitions: readonly ViewDefinition[]): Map<Oid, ViewDef
   return byView;
 }
 
-const UNKNOWN = { origins: new Map(), relations: [], keepsNotNull: false, hasSets: false };
+const UNKNOWN = { origins: new Map(), emptied: new Set<number>(), relations: [], keepsNotNull: false, hasSets: false };
 
 const viewsReadBy = ({ origins, relations }: ViewDefinition, views: ReadonlyMap<Oid, unknown>): Oid[] =>
   [...relations, ...[...origins.values()].map(({ relation }) => relation)].filter((read) => views.has(read));
@@ -143,6 +144,8 @@ type ViewDefinition = {
   readonly view: Oid;
   /** By the number of the view's column: the column of a table or view that it shows unchanged. */
   readonly origins: ReadonlyMap<number, ColumnReference>;
+  /** The numbers of columns that may be null where their origin is not, as on the empty side of an outer join. */
+  readonly emptied: ReadonlySet<number>;
   /** The tables and views in `from`. */
   readonly relations: readonly Oid[];
   /** Whether `from` contains only these and inner joins of them, so that a not null column remains not null. */
@@ -151,11 +154,19 @@ type ViewDefinition = {
   readonly hasSets: boolean;
 };
 
-/** Kinds of items in `from` (rtekind); all others are subqueries, functions and the like. */
+/** Kinds of items in `from` (rtekind); all others are functions and the like. */
 const RELATION = "0";
+const SUBQUERY = "1";
 const JOIN = "2";
+const CTE = "6";
 const GROUPING = "9";
+/** Kinds of joins (jointype) with an inner, a right, a left and a full side; the sides that may be empty. */
 const INNER = "0";
+const EMPTY_SIDES: Readonly<Record<string, readonly string[]>> = {
+  "1": ["rarg"],
+  "2": ["larg", "rarg"],
+  "3": ["larg"],
+};
 /** The invalid oid. */
 const NONE: Oid = "0";
 
@@ -165,11 +176,14 @@ export function parseViewDefinition(view: Oid, tree: string): ViewDefinition {
   const from = itemsOf(query.get("rtable")!).map(parseFromItem);
   // Up to PostgreSQL 15 the view itself is listed, as its old and new row.
   const relations = from.flatMap(({ kind, relation }) => (kind === RELATION && relation !== view ? [relation] : []));
+  const origins = new Map(itemsOf(query.get("targetList")!).flatMap(parseTarget));
+  const keepsNotNull = from.every(isPlain) && query.get("groupingSets") === "<>";
   return {
     view,
-    origins: new Map(itemsOf(query.get("targetList")!).flatMap(parseTarget)),
+    origins,
+    emptied: new Set(keepsNotNull ? [] : [...origins.keys()].filter((number) => mayBeEmptied(query, number))),
     relations,
-    keepsNotNull: from.every(isPlain) && query.get("groupingSets") === "<>",
+    keepsNotNull,
     hasSets: query.get("hasTargetSRFs") === "true",
   };
 }
@@ -191,61 +205,51 @@ function parseTarget(entry: string): [number, ColumnReference][] {
   return [[Number(fields.get("resno")), { relation, number: Number(fields.get("resorigcol")) }]];
 }
 
-/**
- * Reads pg_node_tree, the text format of parsed queries in Postgres. A node is `{KIND :field value :field value}`, a
- * list is `(a b)`. In names, these characters and spaces are escaped with a backslash.
- */
+type Fields = ReadonlyMap<string, string>;
 
-/** The fields of one node: `fieldsOf("{QUERY :a 1 :b ({X :c 2})}")` → `{ a: "1", b: "({X :c 2})" }` */
-export function fieldsOf(node: string): ReadonlyMap<string, string> {
-  const fields = new Map<string, string>();
-  let label = node.indexOf(" :");
-  while (label >= 0) {
-    const start = node.indexOf(" ", label + 2) + 1;
-    const end = isOpening(node.charCodeAt(start)) ? endOfBrackets(node, start) : endOfWord(node, start);
-    fields.set(node.slice(label + 2, start - 1), node.slice(start, end));
-    label = node.indexOf(" :", end);
-  }
-  return fields;
+/** Whether a column of the query may be null although the column of the table that it shows is not. */
+function mayBeEmptied(query: Fields, number: number): boolean {
+  if (query.get("groupingSets") !== "<>" || query.get("setOperations") !== "<>") return true;
+  const targets = itemsOf(query.get("targetList")!).map(fieldsOf);
+  const target = targets.find((each) => Number(each.get("resno")) === number);
+  return target === undefined || isEmptied(query, target.get("expr")!);
 }
 
-/** `itemsOf("({A} {B :c ({D})})")` → `["{A}", "{B :c ({D})}"]`; empty for `<>`, the null value. */
-export function itemsOf(list: string): string[] {
-  const items: string[] = [];
-  for (let i = 1; i < list.length; i++) {
-    if (!isOpening(list.charCodeAt(i))) continue;
-    const end = endOfBrackets(list, i);
-    items.push(list.slice(i, end));
-    i = end - 1;
+function isEmptied(query: Fields, expression: string): boolean {
+  const column = expression.startsWith("{VAR ") ? fieldsOf(expression) : undefined;
+  if (column?.get("varlevelsup") !== "0") return true;
+  const place = Number(column.get("varno"));
+  const number = Number(column.get("varattno"));
+  const item = itemsOf(query.get("rtable")!)[place - 1];
+  if (item === undefined || emptiedItems(query.get("jointree")!).has(place)) return true;
+  const source = fieldsOf(item);
+  switch (source.get("rtekind")) {
+    case RELATION:
+      return false;
+    case SUBQUERY:
+      return mayBeEmptied(fieldsOf(source.get("subquery")!), number);
+    case CTE: {
+      const named = itemsOf(query.get("cteList")!).map(fieldsOf);
+      const cte = named.find((each) => each.get("ctename") === source.get("ctename"));
+      return (
+        cte === undefined || cte.get("cterecursive") === "true" || mayBeEmptied(fieldsOf(cte.get("ctequery")!), number)
+      );
+    }
+    case GROUPING:
+      return isEmptied(query, itemsOf(source.get("groupexprs")!)[number - 1] ?? "");
+    default:
+      return true;
   }
-  return items;
 }
 
-const BACKSLASH = 92;
-const SPACE = 32;
-/** `(` and `{` */
-const isOpening = (code: number) => code === 40 || code === 123;
-/** `)` and `}` */
-const isClosing = (code: number) => code === 41 || code === 125;
-
-function endOfWord(tree: string, start: number): number {
-  let i = start;
-  for (; i < tree.length; i++) {
-    const code = tree.charCodeAt(i);
-    if (code === BACKSLASH) i++;
-    else if (code === SPACE || isClosing(code)) break;
-  }
-  return i;
-}
-
-/** The position after the bracket that closes the one at `start`. */
-function endOfBrackets(tree: string, start: number): number {
-  let depth = 0;
-  for (let i = start; i < tree.length; i++) {
-    const code = tree.charCodeAt(i);
-    if (code === BACKSLASH) i++;
-    else if (isOpening(code)) depth++;
-    else if (isClosing(code) && --depth === 0) return i + 1;
-  }
-  return tree.length;
+/** The places in `from` that an outer join may leave empty. */
+function emptiedItems(node: string, isEmpty = false): ReadonlySet<number> {
+  const fields = fieldsOf(node);
+  if (node.startsWith("{RANGETBLREF ")) return new Set(isEmpty ? [Number(fields.get("rtindex"))] : []);
+  if (node.startsWith("{FROMEXPR "))
+    return new Set(itemsOf(fields.get("fromlist")!).flatMap((each) => [...emptiedItems(each, isEmpty)]));
+  const empty = EMPTY_SIDES[fields.get("jointype")!] ?? [];
+  return new Set(
+    ["larg", "rarg"].flatMap((side) => [...emptiedItems(fields.get(side)!, isEmpty || empty.includes(side))]),
+  );
 }

@@ -5,7 +5,8 @@ type Tags = Record<string, string | true | (string | true)[] | undefined>;
 
 /**
  * A view has the keys and foreign keys of the tables that it selects from, as in the table interface: `filmTitle(id:)`,
- * `FilmLabel.film`. They become the smart tags `@primaryKey` and `@foreignKey`, unless the view has these tags.
+ * `FilmLabel.film`. They become the smart tags `@primaryKey` and `@foreignKey`, unless the view has these tags. A column of the key that
+ * an outer join may leave empty stays nullable.
  */
 export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "ViewKeysPlugin",
@@ -34,10 +35,16 @@ export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin =>
           const isKnown = view.primaryKey.length > 0 && has(view, view.primaryKey);
           if (!tags.primaryKey && isKnown && arePlain(view.primaryKey)) {
             tags.primaryKey = view.primaryKey.join(",");
+            // As a part of this key it would be NOT NULL.
+            for (const attribute of pgClass.getAttributes())
+              attribute.mayBeEmpty = view.columns.get(attribute.attname)?.isNullable === true;
           }
           const keys = foreignKeysOf(view, tableOf, has);
           if (!tags.foreignKey && keys.length > 0) tags.foreignKey = keys;
         }
+      },
+      pgCodecs_attribute(_info, { pgAttribute, attribute }) {
+        if (pgAttribute.mayBeEmpty && !pgAttribute.getTags().notNull) attribute.notNull = false;
       },
     },
   },
@@ -65,3 +72,10 @@ function foreignKeysOf(
 
 /** Smart tags have no room for other names. */
 const arePlain = (names: readonly string[]): boolean => names.every((name) => /^[a-z_][a-z0-9_]*$/.test(name));
+
+declare module "pg-introspection" {
+  interface PgAttribute {
+    /** Whether it is part of the key of a view and may be null nevertheless. */
+    mayBeEmpty?: boolean;
+  }
+}

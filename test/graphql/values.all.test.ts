@@ -119,3 +119,30 @@ describe("a row of nothing but null is a row", () => {
     });
   });
 });
+
+describe("a column of a view is nullable if a join can leave it empty", () => {
+  test.each([
+    ["LeftBoard", { id: true, depotId: false }],
+    ["RightBoard", { id: true, depotId: false }],
+    ["FullBoard", { id: false, depotId: false }],
+    ["NestedBoard", { id: true, depotId: false }],
+    ["SeenBoard", { id: true, depotId: false }],
+    ["InnerBoard", { id: true, depotId: true }],
+  ])("%s: %j", async (name, isNonNull) => {
+    const { fields } = (await data(`{ __type(name: "${name}") { fields { name type { kind } } } }`)).__type;
+    const found = fields.filter(({ name }: any) => name in isNonNull);
+    expect(Object.fromEntries(found.map(({ name, type }: any) => [name, type.kind === "NON_NULL"]))).toEqual(isNonNull);
+  });
+
+  test("its rows are found, and a new row does not need it", async () => {
+    expect(
+      nodes((await data("{ leftBoards(orderBy: ID_ASC) { edges { node { id depotId city } } } }")).leftBoards),
+    ).toEqual([
+      { id: "1", depotId: "1", city: "Oslo" },
+      { id: "2", depotId: null, city: null },
+    ]);
+    expect(await data('mutation { createLeftBoard(input: { id: "10" }) { id depotId } }')).toEqual({
+      createLeftBoard: { id: "10", depotId: null },
+    });
+  });
+});

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fieldsOf, itemsOf } from "../../../db/catalog/views.ts";
+import { fieldsOf, itemsOf } from "../../../db/catalog/node-tree.ts";
 
 test.each([
   ["{QUERY :a 1 :b true}", { a: "1", b: "true" }],

@@ -144,9 +144,9 @@ test.each([
   ["inner_joined", ["id", "title", "name", "author"]],
   ["grouped", ["author_id"]],
   ["authors", ["author's (id)", "name"]],
-  ["outer_joined", []],
+  ["outer_joined", ["name"]],
   ["rolled_up", []],
-  ["with_cte", []],
+  ["with_cte", ["author_id", "id"]],
   ["of_union", []],
 ])("the not null columns of %s are %j", (name, columns) => expect(notNull(name)).toEqual(columns));
 
