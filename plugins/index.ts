@@ -11,6 +11,7 @@ import { UnindexedReferencesPlugin } from "./lists/UnindexedReferencesPlugin.ts"
 import { BigIntScalarPlugin } from "./shape/BigIntScalarPlugin.ts";
 import { ContractNamesPlugin } from "./shape/ContractNamesPlugin.ts";
 import { DescriptionsPlugin } from "./shape/DescriptionsPlugin.ts";
+import { ExactValuesPlugin } from "./shape/ExactValuesPlugin.ts";
 import { FieldSourcesPlugin } from "./shape/FieldSourcesPlugin.ts";
 import { FilledColumnsPlugin } from "./shape/FilledColumnsPlugin.ts";
 import { FiniteFloatsPlugin } from "./shape/FiniteFloatsPlugin.ts";
@@ -59,6 +60,7 @@ export const contractPreset: GraphileConfig.Preset = {
   ],
   plugins: [
     RememberedBehaviorPlugin,
+    ExactValuesPlugin,
     ContractNamesPlugin,
     NamesakesPlugin,
     SpelledNamesPlugin,

@@ -32,11 +32,14 @@ type Written = { readonly isText: boolean; readonly write: Json };
 const asText: Json = (column) => sql`${column}::text`;
 const asItIs: Json = (column) => column;
 
-/** JavaScript and Postgres write these times and numbers alike; others are marked. */
+/** TimeScalarPlugin and Postgres write these times alike; others are marked. */
 const time =
-  (utc: (column: SQL) => SQL): Json =>
+  (utc: Json, zone: SQL): Json =>
   (column) =>
-    sql`case when ${column} < '1000-01-01' or ${column} >= '10000-01-01' then ${markText} else to_char(${utc(column)}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end`;
+    sql`case
+  when ${column} < '1000-01-01' or ${column} >= '10000-01-01' then ${markText}
+  else to_char(${utc(column)}, case when date_trunc('milliseconds', ${column}) = ${column}
+    then 'YYYY-MM-DD"T"HH24:MI:SS.MS${zone}' else 'YYYY-MM-DD"T"HH24:MI:SS.US${zone}' end) end`;
 
 const float: Json = (column) => sql`case
   when ${column} in ('NaN', 'Infinity', '-Infinity') then null
@@ -60,8 +63,8 @@ const WRITTEN = new Map<PgCodec, Readonly<Record<string, Written>>>([
 ]);
 
 const TIMES = new Map<PgCodec, Written>([
-  [TYPES.timestamptz, { isText: true, write: time((column) => sql`${column} at time zone 'utc'`) }],
-  [TYPES.timestamp, { isText: true, write: time(asItIs) }],
+  [TYPES.timestamptz, { isText: true, write: time((column) => sql`${column} at time zone 'utc'`, sql`"Z"`) }],
+  [TYPES.timestamp, { isText: true, write: time(asItIs, sql.blank) }],
 ]);
 
 /** Items of arrays that Postgres and JavaScript write alike. */

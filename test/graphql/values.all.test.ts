@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 
-const { data, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", API_KEY_REQUIRED: "off" });
+const { data, errors, send, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", API_KEY_REQUIRED: "off" });
 
 beforeAll(async () => {
   await sql(`
@@ -145,4 +145,89 @@ describe("a column of a view is nullable if a join can leave it empty", () => {
       createLeftBoard: { id: "10", depotId: null },
     });
   });
+});
+
+describe("a time is what Postgres has", () => {
+  const FIELDS = "id ends local day days times validity { start { value } end { value } } at";
+  const rest = { days: null, times: null, validity: null, at: null };
+  const EXPECTED = [
+    {
+      id: "1",
+      ends: "2024-01-01T00:00:00.000Z",
+      local: "2024-01-01T00:00:00.000",
+      day: "2024-01-01",
+      days: ["2024-01-01", "infinity"],
+      times: ["-infinity", "2024-01-01T00:00:00.000Z"],
+      validity: { start: { value: "2024-01-01T00:00:00.000Z" }, end: { value: "infinity" } },
+      at: "24:00:00.000000",
+    },
+    { ...rest, id: "2", ends: "infinity", local: "-infinity", day: "-infinity", at: "08:30:00.000000" },
+    { ...rest, id: "3", ends: "infinity", local: "infinity", day: "infinity" },
+    {
+      ...rest,
+      id: "4",
+      ends: "0044-03-15T12:00:00.000Z BC",
+      local: "0044-03-15T12:00:00.500 BC",
+      day: "0044-03-15 BC",
+    },
+    { ...rest, id: "5", ends: "12026-01-01T00:00:00.000Z", local: "12026-01-01T00:00:00.000", day: "12026-01-01" },
+    { ...rest, id: "6", ends: "2024-01-02T03:04:05.678901Z", local: "2024-01-02T03:04:05.678901", day: null },
+  ];
+
+  test("in an answer, in any session time zone", async () => {
+    expect(nodes((await data(`{ leases(orderBy: ID_ASC) { edges { node { ${FIELDS} } } } }`)).leases)).toEqual(
+      EXPECTED,
+    );
+    expect(nodes((await data("{ leases(orderBy: ID_ASC) { edges { node { id ends local } } } }")).leases)).toEqual(
+      EXPECTED.map(({ id, ends, local }) => ({ id, ends, local })),
+    );
+  });
+
+  test.each(["ends", "local", "day"] as const)("and finds its row: %s", async (column) => {
+    for (const row of EXPECTED.filter((each) => each[column] !== null)) {
+      const query = `query ($value: ${column === "day" ? "Date" : "Time"}!) { leases(filter: { ${column}: { equalTo: $value } }) { edges { node { ${column} } } } }`;
+      const found = nodes((await data(query, { variables: { value: row[column] } })).leases);
+      expect(new Set(found.map((each: any) => each[column]))).toEqual(new Set([row[column]]));
+    }
+  });
+
+  test.each([
+    ["ENDS_ASC", "4 1 6 5 2 3"],
+    ["ENDS_DESC", "3 2 5 6 1 4"],
+    ["LOCAL_ASC", "2 4 1 6 5 3"],
+    ["DAY_ASC", "2 4 1 5 3 6"],
+  ])("in cursors: pages by %s have every row once", async (order, expected) => {
+    const found: string[] = [];
+    for (let after = null; ; ) {
+      const query = `query ($after: String) { leases(first: 1, after: $after, orderBy: [${order}]) { edges { node { id } } pageInfo { hasNextPage endCursor } } }`;
+      const { leases } = await data(query, { variables: { after } });
+      found.push(...nodes(leases).map(({ id }: any) => id));
+      if (!leases.pageInfo.hasNextPage || found.length > 6) break;
+      after = leases.pageInfo.endCursor;
+    }
+    expect(found.join(" ")).toBe(expected);
+  });
+
+  test("and can be written as it was read", async () => {
+    for (const [i, row] of EXPECTED.entries()) {
+      const input = { id: `${100 + i}`, ends: row.ends, local: row.local, day: row.day };
+      const query = "mutation ($input: CreateLeaseInput!) { createLease(input: $input) { id ends local day } }";
+      expect((await data(query, { variables: { input } })).createLease).toEqual(input);
+    }
+    await sql("delete from public.leases where id >= 100");
+  });
+
+  test.each(["infinite", "2024-13-01", "2024-01-01 AD", "yesterday"])("%s is no time", async (text) => {
+    expect(await errors(`{ leases(filter: { ends: { equalTo: "${text}" } }) { edges { node { id } } } }`)).toEqual([
+      expect.stringMatching(/^VALIDATION_ERROR: /),
+    ]);
+  });
+});
+
+test("a char(n) has one value everywhere, as in the table interface", async () => {
+  const query = `{ codes(orderBy: ID_ASC, first: 1) { edges { node { code cards(limit: 1) { codes code { code } } } } } }`;
+  expect(nodes((await data(query)).codes)).toEqual([
+    { code: "AB    ", cards: [{ codes: ["AB    ", "CD    "], code: { code: "AB    " } }] },
+  ]);
+  expect((await send("/rest/v1/codes?id=eq.1&select=code")).json).toEqual([{ code: "AB    " }]);
 });

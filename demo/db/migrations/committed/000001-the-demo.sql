@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:402d7f10b4b183b66b38e79b7585b638397db36d
+--! Hash: sha1:25a4374b9d93c904411656e8b64350d020841d93
 --! Message: the demo
 
 --! Included roles.sql
@@ -93,8 +93,8 @@ create table public.users (
   email      text not null,
   age        integer,
   avatar_url text,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3) not null default now(),
 
   constraint users_name_length check (internal.has_text(name) and char_length(name) <= 200),
   constraint users_email_format check (auth.is_email(email)),
@@ -623,8 +623,8 @@ create table public.articles (
   content    text not null,
   status     public.article_status not null default 'DRAFT',
   tags       text[] not null default '{}',
-  created_at timestamptz not null default now(),
-  updated_at timestamptz, -- null until the first update
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3), -- null until the first update
 
   constraint articles_title_length check (char_length(title) >= 5),
   -- Shorter titles, and none, violate articles_title_length.
@@ -753,7 +753,7 @@ create table public.comments (
   article_id bigint not null references public.articles on delete cascade,
   author_id  bigint not null default auth.uid() references public.users on delete restrict,
   content    text not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz(3) not null default now(),
 
   constraint comments_content_text check (internal.has_text(content)),
   -- None violates comments_content_text.

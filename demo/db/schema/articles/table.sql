@@ -31,8 +31,8 @@ create table public.articles (
   content    text not null,
   status     public.article_status not null default 'DRAFT',
   tags       text[] not null default '{}',
-  created_at timestamptz not null default now(),
-  updated_at timestamptz, -- null until the first update
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3), -- null until the first update
 
   constraint articles_title_length check (char_length(title) >= 5),
   -- Shorter titles, and none, violate articles_title_length.

@@ -3,7 +3,7 @@ create table public.comments (
   article_id bigint not null references public.articles on delete cascade,
   author_id  bigint not null default auth.uid() references public.users on delete restrict,
   content    text not null,
-  created_at timestamptz not null default now(),
+  created_at timestamptz(3) not null default now(),
 
   constraint comments_content_text check (internal.has_text(content)),
   -- None violates comments_content_text.

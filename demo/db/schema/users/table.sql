@@ -16,8 +16,8 @@ create table public.users (
   email      text not null,
   age        integer,
   avatar_url text,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3) not null default now(),
 
   constraint users_name_length check (internal.has_text(name) and char_length(name) <= 200),
   constraint users_email_format check (auth.is_email(email)),
