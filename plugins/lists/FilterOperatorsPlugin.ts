@@ -47,9 +47,15 @@ const COMPARISONS: Readonly<Record<string, Operator>> = {
 
 const regularExpression = (description: string, operator: SQL): Operator => ({
   description,
-  resolveInputCodec: () => TYPES.text,
-  resolve: (column, pattern) => sql`${column}::text ${operator} ${pattern}`,
+  resolveInputCodec: (codec) => (isCitext(codec) ? codec : TYPES.text),
+  resolveSqlIdentifier: (column, codec) => [isCitext(codec) ? column : sql`${column}::text`, codec],
+  resolve: (column, pattern) => sql`${column} ${operator} ${pattern}`,
 });
+
+const isCitext = (codec: PgCodec): boolean =>
+  codec === TYPES.citext || (codec.domainOfCodec !== undefined && isCitext(codec.domainOfCodec));
+const isChar = (codec: PgCodec): boolean =>
+  codec === TYPES.bpchar || (codec.domainOfCodec !== undefined && isChar(codec.domainOfCodec));
 
 const REGULAR_EXPRESSIONS: Readonly<Record<string, Operator>> = {
   matches: regularExpression("Matches the regular expression (case-sensitive).", sqlOf("match")),
@@ -90,8 +96,11 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
     },
     hooks: {
       build: {
-        after: ["PgConnectionArgFilterPlugin"],
+        after: ["PgConnectionArgFilterPlugin", "PgConnectionArgFilterOperatorsPlugin"],
         callback(build) {
+          // The plugin compares citext and char(n) as text.
+          build.pgAggregatesForceTextTypesSensitive = [TYPES.char];
+          build.pgAggregatesForceTextTypesInsensitive = [TYPES.char];
           // The plugin's own function does not escape the escape character.
           build.escapeLikeWildcards = (input) => String(input).replace(/[\\%_]/g, "\\$&");
           const { connectionFilterOperatorsDigest } = build;
@@ -124,7 +133,8 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
       GraphQLInputObjectType_fields_field(field, _build, { scope }) {
         const { apply } = field.extensions?.grafast ?? (field as any);
         if (!scope.isPgConnectionFilterOperator || !apply) return field;
-        return { ...field, apply: refuseNull(scope.fieldName, apply) } as any;
+        const named = scope.fieldName.endsWith("Insensitive") ? unpadded(scope.fieldName, apply) : apply;
+        return { ...field, apply: refuseNull(scope.fieldName, named) } as any;
       },
     },
   },
@@ -193,6 +203,18 @@ const refuseNull =
     throw new SafeError(`${name} must not be null: use isNull, or leave out the condition`, {
       code: "VALIDATION_ERROR",
     });
+  };
+
+const PATTERN = /^(not)?(like|includes|startsWith|endsWith)/i;
+
+/** The operators that compare `lower(column::text)`: this cast of a char(n) removes the spaces at its end. */
+const unpadded =
+  (name: string, apply: Apply): Apply =>
+  (where, value, ...rest) => {
+    const { codec, attribute } = (where as any).extensions?.pgFilterAttribute ?? {};
+    const isPadded = !PATTERN.test(name) && isChar(codec ?? attribute.codec);
+    const trim = (text: unknown) => (typeof text === "string" ? text.replace(/ +$/, "") : text);
+    return apply(where, isPadded ? (Array.isArray(value) ? value.map(trim) : trim(value)) : value, ...rest);
   };
 
 declare module "postgraphile/graphql" {

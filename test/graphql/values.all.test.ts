@@ -231,3 +231,37 @@ test("a char(n) has one value everywhere, as in the table interface", async () =
   ]);
   expect((await send("/rest/v1/codes?id=eq.1&select=code")).json).toEqual([{ code: "AB    " }]);
 });
+
+describe("a filter compares a column with the operators of its type", () => {
+  test.each([
+    ["codes", '{ code: { equalTo: "AB    " } }'],
+    ["codes", '{ code: { equalTo: "AB" } }'],
+    ["codes", '{ code: { in: ["AB    "] } }'],
+    ["codes", '{ code: { notIn: ["CD  "] } }'],
+    ["codes", '{ code: { notEqualTo: "CD  " } }'],
+    ["codes", '{ code: { lessThan: "AC" } }'],
+    ["codes", '{ code: { startsWith: "A" } }'],
+    ["codes", '{ code: { equalToInsensitive: "ab    " } }'],
+    ["codes", '{ code: { inInsensitive: ["ab    "] } }'],
+    ["cards", '{ codes: { anyEqualTo: "AB" } }'],
+    ["cards", '{ codes: { contains: ["CD   "] } }'],
+    ["members", '{ mail: { equalTo: "ANN@x.ORG" } }'],
+    ["members", '{ mail: { in: ["ann@x.org"] } }'],
+    ["members", '{ mail: { startsWith: "ann" } }'],
+    ["members", '{ mail: { endsWith: "ORG" } }'],
+    ["members", '{ mail: { includes: "@x" } }'],
+    ["members", '{ mail: { like: "ann@%" } }'],
+    ["members", '{ mail: { matches: "^ann" } }'],
+    ["members", '{ mail: { equalToInsensitive: "ann@x.org" } }'],
+    ["members", '{ mail: { inInsensitive: ["ANN@x.org"] } }'],
+    ["members", '{ mail: { lessThan: "ANO" } }'],
+    ["members", '{ others: { anyEqualTo: "bob@x.org" } }'],
+    ["members", '{ others: { contains: ["bob@x.org"] } }'],
+    ["members", '{ others: { overlaps: ["bob@x.org"] } }'],
+    ["members", '{ others: { equalTo: ["bob@x.org"] } }'],
+  ])("%s(filter: %s)", async (list, filter) => {
+    expect(nodes((await data(`{ ${list}(filter: ${filter}) { edges { node { id } } } }`))[list])).toEqual([
+      { id: "1" },
+    ]);
+  });
+});
