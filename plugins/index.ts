@@ -17,6 +17,7 @@ import { FilledColumnsPlugin } from "./shape/FilledColumnsPlugin.ts";
 import { FiniteFloatsPlugin } from "./shape/FiniteFloatsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
+import { JsonScalarPlugin } from "./shape/JsonScalarPlugin.ts";
 import { KeylessTablesPlugin } from "./shape/KeylessTablesPlugin.ts";
 import { MissingRightsPlugin } from "./shape/MissingRightsPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
@@ -85,6 +86,7 @@ export const contractPreset: GraphileConfig.Preset = {
     BulkMutationsPlugin,
     TimeScalarPlugin,
     BigIntScalarPlugin,
+    JsonScalarPlugin,
     InputColumnsPlugin,
     KeylessTablesPlugin,
     MissingRightsPlugin,

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { describeIssue } from "../../config/json-file.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
+import { parseNoting } from "../../db/exact-numbers.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
@@ -22,7 +23,7 @@ export async function readJson(request: IncomingMessage, limits: BodyLimits): Pr
 
 export function parseJson(bytes: Buffer, maxDepth: number): unknown {
   try {
-    return parseJsonText(bytes, maxDepth);
+    return parseJsonText(bytes, maxDepth, parseNoting);
   } catch (error) {
     if (error instanceof InvalidJson) throw problem("invalid request", { message: error.message });
     throw error;

@@ -4,12 +4,12 @@ import { isUtf8 } from "node:buffer";
 export class InvalidJson extends Error {}
 
 /** Throws InvalidJson: bytes that are not UTF-8, brackets that are nested too deeply, a syntax error. */
-export function parseJsonText(bytes: Buffer, maxDepth: number): unknown {
+export function parseJsonText(bytes: Buffer, maxDepth: number, parse: (text: string) => unknown = JSON.parse): unknown {
   if (!isUtf8(bytes)) throw new InvalidJson("the body is not valid UTF-8");
   if (scan(bytes, maxDepth, () => {}) > maxDepth)
     throw new InvalidJson(`the body is nested more than ${maxDepth} levels deep`);
   try {
-    return JSON.parse(bytes.toString());
+    return parse(bytes.toString());
   } catch (error) {
     throw new InvalidJson(`the body is not valid JSON: ${(error as Error).message}`);
   }

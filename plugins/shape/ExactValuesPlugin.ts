@@ -1,5 +1,6 @@
 import { LIST_TYPES, type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { parseExactly } from "../../db/exact-numbers.ts";
 
 type Write = (value: SQL) => SQL;
 
@@ -32,10 +33,11 @@ for (const [codec, list, write] of WRITTEN) {
   Object.assign(codec, { castFromPg: write, listCastFromPg: listOf(write) });
   Object.assign(list, { castFromPg: listOf(write) });
 }
+for (const codec of [TYPES.json, TYPES.jsonb]) Object.assign(codec, { fromPg: parseExactly });
 
 /**
  * Values leave the database as they are there. PostGraphile's own formats make infinity null and a NULL range one without bounds,
- * drop the era, and trim char(n) where it is part of an array. The codecs are
+ * drop the era, and trim char(n) where it is part of an array; its numbers in JSON have the 15 digits of JavaScript. The codecs are
  * those of all schemas of the process; domains, arrays and ranges take theirs from them.
  */
 export const ExactValuesPlugin: GraphileConfig.Plugin = {

@@ -265,3 +265,31 @@ describe("a filter compares a column with the operators of its type", () => {
     ]);
   });
 });
+
+test("JSON keeps every digit of a number, in and out", async () => {
+  const answer = await send("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query: "{ documents { edges { node { doc raw } } } }" }),
+  });
+  expect(answer.text).toContain('"big":9007199254740993');
+  expect(answer.text).toContain('"big":12345678901234567890');
+  const query = "mutation ($input: CreateDocumentInput!) { createDocument(input: $input) { id } }";
+  await send("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: `{"query":${JSON.stringify(query)},"variables":{"input":{"id":"2","doc":{"big":9007199254740993}}}}`,
+  });
+  expect(
+    await errors('mutation { createDocument(input: { id: "3", doc: { big: 9007199254740993 } }) { id } }'),
+  ).toEqual([expect.stringMatching(/^VALIDATION_ERROR: .*send the JSON as a variable/)]);
+  expect(
+    await errors('mutation { createDocument(input: { id: "3", doc: 9007199254740993, raw: { n: 1.5 } }) { id } }'),
+  ).toEqual([]);
+  expect(
+    await sql("select id, coalesce(doc ->> 'big', doc::text) as big from public.documents where id > 1 order by id"),
+  ).toEqual([
+    { id: 2, big: "9007199254740993" },
+    { id: 3, big: "9007199254740993" },
+  ]);
+});
