@@ -49,15 +49,21 @@ const nameOf = ({ extensions }: Resource): TableName => ({
   name: extensions?.pg?.name ?? "",
 });
 
-/** Only the relationships through a table to a table: those that views inherit would repeat them. */
+/**
+ * Only the relationships through a table to a table: those that views inherit would repeat them. A view that shows a key twice has
+ * each relationship once.
+ */
 function manyToManyOf({ schemas }: Catalog, { schema, name }: TableName): ManyToMany[] {
   const tableOf = (other: TableName) => schemas.get(other.schema)?.tables.get(other.name);
   const isTable = (other: TableName) => ["table", "partitioned table"].includes(tableOf(other)?.kind ?? "");
-  return (tableOf({ schema, name })?.relationships ?? []).flatMap((relationship) =>
+  const all = (tableOf({ schema, name })?.relationships ?? []).flatMap((relationship) =>
     relationship.kind === "many-to-many" && isTable(relationship.target) && isTable(relationship.junction)
       ? [relationship]
       : [],
   );
+  const keyOf = ({ target, junction, source, further }: ManyToMany) =>
+    JSON.stringify([target, junction, source.constraint, further.constraint]);
+  return [...Map.groupBy(all, keyOf).values()].map(([first]) => first!);
 }
 
 const resourceOf = (build: GraphileBuild.Build, { schema, name }: TableName): Resource | undefined =>

@@ -49,3 +49,37 @@ test("a table whose name has no plural has other names for many rows", async () 
     },
   });
 });
+
+test.each([
+  ["", ["reasons"]],
+  [
+    `create table regions (id int primary key, name text);
+     create table people (id int primary key, region_id int references regions);
+     create table region_history (
+       person_id int references people, since date, region_id int references regions, primary key (person_id, since, region_id)
+     );
+     alter table orders add person_id int references people, add region_id int references regions;`,
+    ["reasons"],
+  ],
+])("a view that shows the key of its table twice has each relationship once, %#", async (more, lists) => {
+  const database = await createTestDatabase();
+  await database.owner.query(`
+    create table orders (id int primary key, name text);
+    create table reasons (id int primary key, name text);
+    create table order_reasons (order_id int references orders, reason_id int references reasons, primary key (order_id, reason_id));
+    ${more}
+    create view o as select id as nr, * from orders;
+    insert into orders values (1, 'a');
+    insert into reasons values (7, 'b');
+    insert into order_reasons values (1, 7);
+    grant select on all tables in schema public to anon`);
+  const { gql, health, stop } = await startTestService({}, database);
+  const { data } = await gql(`{ __type(name: "O") { fields { name } } os { edges { node { nr reasons { name } } } } }`);
+  const { schema, omissions } = (await health()).details.graphql;
+  await stop();
+  expect({ schema, omissions }).toEqual({ schema: "current" });
+  expect(data.os).toEqual({ edges: [{ node: { nr: "1", reasons: [{ name: "b" }] } }] });
+  expect(data.__type.fields.filter(({ name }: any) => /^reasons(?!Connection)/.test(name))).toEqual(
+    lists.map((name) => ({ name })),
+  );
+});
