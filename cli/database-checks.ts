@@ -3,7 +3,7 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../config/postgrest-names.ts";
-import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
+import { GRAPHQL_SCHEMA, sentenceOf, setupOf } from "../db/advisor/finding.ts";
 import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
 import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
@@ -74,7 +74,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     await collect("extensions", checkExtensions(client, config));
     await collect("settings", checkSettings(url, configured));
     if (isStarted && config.hasAuth) await collect("accounts", checkAccounts(client, config));
-    if (hasLogins) await collect("advice", checkAdvice(client, configured), advice);
+    if (hasLogins) await collect("advice", checkAdvice(client, configured, found), advice);
   });
   return { service: found, advice };
 }
@@ -284,9 +284,13 @@ async function* checkSettings(url: string, { config, application }: Configured):
   yield* warnings.map(warning);
 }
 
-async function* checkAdvice(client: pg.Client, configured: Configured): Checks {
+/** Without its schema, GraphQL is not served: this is added to the checks of the service. */
+async function* checkAdvice(client: pg.Client, configured: Configured, service: Check[]): Checks {
   const { findings } = await readAdvice(client, configured);
-  const shown = findings.filter(({ level }) => level !== "note");
+  const shown = findings.filter(({ level, rule }) => level !== "note" && rule !== GRAPHQL_SCHEMA);
+  for (const finding of findings)
+    if (finding.rule === GRAPHQL_SCHEMA)
+      service.push({ level: finding.level, text: `GraphQL: ${sentenceOf(finding)}` });
   if (shown.length === 0) yield ok(`${COMMAND} advise has no errors or warnings`);
   for (const finding of shown) yield { level: finding.level, text: sentenceOf(finding) };
 }

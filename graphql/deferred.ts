@@ -21,7 +21,7 @@ export class DeferredGraphQL {
   #options: GraphQLOptions;
   #loaded: GraphQLInterface | null = null;
   #loading: Promise<GraphQLInterface> | null = null;
-  #failure: string | null = null;
+  #hasFailed = false;
   #isClosed = false;
 
   constructor(options: GraphQLOptions) {
@@ -57,10 +57,9 @@ export class DeferredGraphQL {
     }
   }
 
-  /** Why GraphQL cannot be served: null if it can, or if it is loaded only with the first request. */
-  get fault(): string | null {
-    if (this.#loaded) return this.#loaded.reload.fault;
-    return this.#loading || this.#failure ? (this.#failure ?? "the GraphQL schema is being built") : null;
+  /** Whether the first attempt to build the schema is not over yet. */
+  get isBeginning(): boolean {
+    return this.#loading !== null && !this.#loaded && !this.#hasFailed;
   }
 
   /** The number of active subscriptions. */
@@ -117,7 +116,7 @@ export class DeferredGraphQL {
       this.#loaded = await createGraphQL(this.#options);
       return this.#loaded;
     } catch (error) {
-      this.#failure = `GraphQL cannot be loaded: ${(error as Error).message}`;
+      this.#hasFailed = true;
       this.#loading = null;
       throw error;
     }

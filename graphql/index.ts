@@ -19,7 +19,7 @@ import { DocumentStore } from "./execute/document.ts";
 import { Engine } from "./execute/engine.ts";
 import type { OperationMetrics } from "./execute/operation-metrics.ts";
 import { SubscriptionMemory } from "./execute/subscription-memory.ts";
-import { type SchemaSettings, schemaSettings } from "./schema/schema.ts";
+import { SchemaFault, type SchemaSettings, schemaSettings } from "./schema/schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema/schema-reload.ts";
 import { type Example, exampleOperations } from "./transport/example.ts";
 import { graphqlInterface } from "./transport/http.ts";
@@ -147,12 +147,14 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
 const reloadLog = (log: Logger, onBuilt: () => void): ReloadLog => ({
   onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and the new one is served"),
   onFailed: (error, isServing) =>
-    log.error(
-      { err: error },
-      isServing
-        ? "the changed schema cannot be served: the previous one stays"
-        : "the schema cannot be built: GraphQL is not served until it is fixed",
-    ),
+    error instanceof SchemaFault && error.finding.level === "note" && !isServing
+      ? log.info(`${error.message}: GraphQL is served when there is one`)
+      : log.error(
+          { err: error },
+          isServing
+            ? "the changed schema cannot be served: the previous one stays"
+            : "the schema cannot be built: GraphQL is not served until it is fixed",
+        ),
   onBuilt,
   onOmission: (omission) => log.warn({ omission: sentenceOf(omission) }, "GraphQL leaves out a part of the database"),
 });

@@ -16,7 +16,7 @@ export function serviceHealth({ state, access, app }: ServiceHealthOptions): Alw
     {
       ...{ state, access },
       ping: () => app().database.ping(),
-      fault: () => app().graphql?.fault ?? null,
+      fault: () => (app().graphql?.isBeginning ? "the GraphQL schema is being built" : null),
       report: () => {
         const { graphql, advisor, changes, announcement, instances, redis } = app();
         return reportOf({

@@ -257,7 +257,7 @@ const INTERNAL_ERRORS = [
   ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
   ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "QuestionFault", "RefusedRecord"],
   ...["SignatureError", "SlotTaken", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded"],
-  "XmlError",
+  ...["SchemaFault", "XmlError"],
 ];
 const matchesIn = (pattern: RegExp) =>
   sources.flatMap((file) =>

@@ -22,6 +22,9 @@ export type Finding = {
 /** A finding, and the comment of its object, in which the tag `@accept` may accept the finding. */
 export type Commented = Finding & { readonly comment: string | null };
 
+/** The rule of the finding for a GraphQL schema that cannot be built. */
+export const GRAPHQL_SCHEMA = "graphql-schema";
+
 /** The most severe first. */
 export const sorted = (findings: readonly Finding[]): readonly Finding[] =>
   findings.toSorted((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));

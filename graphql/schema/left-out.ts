@@ -159,6 +159,17 @@ export class LeftOut {
     return objects ? { name: `field ${name}`, objects: [...objects.values()] } : null;
   }
 
+  /** What an error that ends the build is about, and what went wrong before with the type that it names. */
+  causeOf(error: Error): { readonly object: PgObject | undefined; readonly reason: string } {
+    const message = toSentence(error.message);
+    const names = message.match(/\w+/g) ?? [];
+    const object = names.flatMap((name) => this.#types.get(name) ?? [])[0];
+    const before = [...this.#messages].filter(
+      (each) => each !== message && names.some((name) => this.#types.has(name) && each.includes(name)),
+    );
+    return { object, reason: [message, ...before].join("; ") };
+  }
+
   /** The objects that lead to each field: `Query.posts` */
   get sources(): ReadonlyMap<string, readonly PgObject[]> {
     return new Map([...this.#fields].map(([field, objects]) => [field, [...objects.values()]]));

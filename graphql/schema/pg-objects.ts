@@ -122,6 +122,12 @@ export class Labels {
     return this.#rows.get(keyOf(object))?.age ?? 0;
   }
 
+  /** The statement that takes an object out of GraphQL. It keeps the comment. */
+  excluding(object: PgObject): string {
+    const comment = this.#rows.get(keyOf(object))?.comment ?? "";
+    return `comment on ${this.labelOf(object)} is ${pg.escapeLiteral(`@behavior -*\n${comment}`.trim())};`;
+  }
+
   /** The statement that gives an object another GraphQL name. It keeps the comment. */
   renaming(object: PgObject): string {
     const { kind, name, part } = object;

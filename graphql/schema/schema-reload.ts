@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Finding, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
 import { Debounced } from "../../db/follow/debounced.ts";
-import { type Engine, TooManyTables } from "../execute/engine.ts";
+import type { Engine } from "../execute/engine.ts";
 import { notBuilt } from "./schema.ts";
 
 /**
@@ -19,7 +19,7 @@ export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
   /** After each attempt, whether it succeeded or not. */
   onBuilt(): void;
-  /** `isServing` is whether the previous schema is still served. */
+  /** Once for each reason. `isServing` is whether the previous schema is still served. */
   onFailed(error: Error, isServing: boolean): void;
   /** Called once for each part of the database that the new schema omits. */
   onOmission(omission: Finding): void;
@@ -30,9 +30,7 @@ export type GraphQLHealth = { readonly schema: string; readonly omissions?: read
 
 /** Builds the first schema and rebuilds it after changes of the database. If a rebuild fails, the previous schema stays. */
 export class SchemaReload {
-  /** Why the newest schema is not served; null if it is. */
-  failure: string | null = null;
-  #hasTooManyTables = false;
+  #failure: Error | null = null;
   readonly #engine: Engine;
   readonly #log: ReloadLog;
   readonly #closing = new AbortController();
@@ -46,9 +44,9 @@ export class SchemaReload {
     this.#log = log;
   }
 
-  /** Why no schema is served; null if one is, or if the database has more tables than GraphQL is served for. */
-  get fault(): string | null {
-    return this.#engine.isServing || this.#hasTooManyTables ? null : this.failure;
+  /** Why the newest schema is not served; null if it is. */
+  get failure(): string | null {
+    return this.#failure?.message ?? null;
   }
 
   /** The state of the schema for `/health`. */
@@ -62,7 +60,7 @@ export class SchemaReload {
 
   /** What the schema leaves out, and why the newest one is not served. */
   get findings(): readonly Finding[] {
-    return [...(this.failure === null ? [] : [notBuilt(this.failure)]), ...this.#engine.omissions];
+    return [...(this.#failure ? [notBuilt(this.#failure)] : []), ...this.#engine.omissions];
   }
 
   /** Builds the first schema; a failed build is retried later. Rejects if the database does not respond. */
@@ -110,16 +108,16 @@ export class SchemaReload {
   async #build(): Promise<void> {
     const known = this.#engine.omissions.map(lineOf);
     await this.#engine.rebuild();
-    this.failure = null;
+    this.#failure = null;
     for (const omission of this.#engine.omissions)
       if (!known.includes(lineOf(omission))) this.#log.onOmission(omission);
     this.#log.onBuilt();
   }
 
   #fail(error: Error): void {
-    this.#hasTooManyTables = error instanceof TooManyTables;
-    this.failure = error.message;
+    const isKnown = error.message === this.failure;
+    this.#failure = error;
     this.#log.onBuilt();
-    this.#log.onFailed(error, this.#engine.isServing);
+    if (!isKnown) this.#log.onFailed(error, this.#engine.isServing);
   }
 }

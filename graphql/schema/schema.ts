@@ -4,7 +4,7 @@ import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchema } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
-import { type Finding, sentenceOf } from "../../db/advisor/finding.ts";
+import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/advisor/finding.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { contractPreset } from "../../plugins/index.ts";
@@ -16,7 +16,7 @@ import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
-import { LeftOut, toSentence } from "./left-out.ts";
+import { LeftOut } from "./left-out.ts";
 import { NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { suspectsOf } from "./smart-tag.ts";
@@ -183,30 +183,45 @@ async function build(
     }),
   );
   if (!(made instanceof Error)) return { made: { ...made, watched, labels }, conflicts: named };
-  return { made: conflicts.at(-1) ?? failure(made), conflicts: named };
+  return { made: conflicts.at(-1) ?? failure(made, watched, labels), conflicts: named };
 }
 
-/** The error with its message as one line. */
-function failure(error: Error): Error {
-  if (NO_FIELDS.test(error.message)) return new Error("there is no table or function that a caller may use");
-  return Object.assign(error, { message: toSentence(error.message) });
+/** Why no schema can be built. The message is the finding as a sentence. */
+export class SchemaFault extends Error {
+  readonly finding: Finding;
+
+  constructor(finding: Finding, options?: ErrorOptions) {
+    super(finding.fix === null ? finding.reason : sentenceOf(finding), options);
+    this.finding = finding;
+  }
+}
+
+/** The error as one sentence, with the object that it is about, and the statement that takes this object out of GraphQL. */
+function failure(error: Error, watched: LeftOut, labels: Labels): SchemaFault {
+  const finding = { rule: GRAPHQL_SCHEMA, level: "error", object: "GraphQL", fix: null } as const;
+  if (NO_FIELDS.test(error.message))
+    return new SchemaFault({
+      ...finding,
+      level: "note",
+      reason: "there is no table or function that a caller may use",
+    });
+  const { object, reason } = watched.causeOf(error);
+  const named = object && { object: labels.labelOf(object), fix: labels.excluding(object) };
+  return new SchemaFault({ ...finding, reason, ...named }, { cause: error });
 }
 
 /** What the schema leaves out. If the schema cannot be built, the error is the only finding. */
 export const findLeftOut = (options: SchemaOptions): Promise<readonly Finding[]> =>
   buildSchema(options).then(
     ({ omissions }) => omissions,
-    (error: Error) => [notBuilt(error.message)],
+    (error: Error) => [notBuilt(error)],
   );
 
 /** The finding for a schema that cannot be built. */
-export const notBuilt = (reason: string): Finding => ({
-  rule: "graphql-schema",
-  level: "error",
-  object: "GraphQL",
-  reason,
-  fix: null,
-});
+export const notBuilt = (error: Error): Finding =>
+  error instanceof SchemaFault || error instanceof NameConflict
+    ? { ...error.finding, rule: GRAPHQL_SCHEMA }
+    : { rule: GRAPHQL_SCHEMA, level: "error", object: "GraphQL", reason: error.message, fix: null };
 
 /** Maximum plans of one operation, for different values of the variables that its directives and nulls depend on. */
 const MAX_PLANS_PER_OPERATION = 4;

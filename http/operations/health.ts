@@ -13,11 +13,11 @@ export type Health = {
   state(): ServiceState;
   /** Rejects when the database does not respond. */
   ping(): Promise<void>;
-  /** Why requests cannot be served although the database responds: the schema is not served. Null if they can. */
+  /** Why the service should not receive requests yet although the database responds. Null if it should. */
   fault(): string | null;
   /** Facts for operators. Degraded: requests are answered, but a part of the service is outdated or missing. */
   report(): { readonly isDegraded: boolean; readonly details: Readonly<Record<string, unknown>> };
-  /** Who may read the details and the fault, which name tables and constraints, and how to read rows that should be hidden. */
+  /** Who may read the details, which name tables and constraints, and how to read rows that should be hidden. */
   readonly access: OperatorAccess;
 };
 
@@ -28,8 +28,8 @@ const ALLOW = "GET, HEAD, OPTIONS";
 
 /**
  * `GET /live`: 200 while the process runs, without a query. `GET /ready`: 200 when the service should receive requests, otherwise
- * 503 with the reason. `GET /health`: the same with details for operators. A service whose schema is not served is not ready, and
- * `degraded`.
+ * 503 with the reason. `GET /health`: the same with details for operators. A service whose GraphQL schema cannot be built is ready,
+ * and `degraded`.
  */
 export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
@@ -105,8 +105,7 @@ async function replyTo(path: string, destination: Destination | Exchange, health
   if (reason !== null) return unavailable(reason);
   if (path === "/ready") {
     const fault = health.fault();
-    if (fault === null) return OK;
-    return unavailable((await isForOperator(destination, health)) ? fault : "the GraphQL schema is not served");
+    return fault === null ? OK : unavailable(fault);
   }
   const { isDegraded, details } = health.report();
   const status = isDegraded ? "degraded" : "ok";

@@ -1,5 +1,9 @@
+import pg from "pg";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
+import { buildCatalog } from "../../db/catalog/build.ts";
+import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import { findLeftOut } from "../../graphql/schema/schema.ts";
 import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect } from "../support/graphql-client.ts";
@@ -314,7 +318,7 @@ describe("with a database that has nothing for callers", () => {
     settings,
   );
 
-  test("only GraphQL responds 503, the log and /health give the reason, and the first table is served", async () => {
+  test("only GraphQL responds 503, one line of the log and /health give the reason, and the first table is served", async () => {
     const { status, headers, ...body } = await gql("{ users { name } }");
     expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
       status: 503,
@@ -326,7 +330,9 @@ describe("with a database that has nothing for callers", () => {
     expect(await client.run("{ __typename }")).toEqual({ errors: [REFUSAL] });
     const reason = "there is no table or function that a caller may use";
     expect(await health()).toEqual({ ...CURRENT, schema: reason });
-    expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
+    expect((await fetch(`${service().url}/ready`)).status).toBe(200);
+    expect(logs(NOT_BUILT)).toEqual([]);
+    expect(logs(`${reason}: GraphQL is served when there is one`)).toEqual([expect.objectContaining({ level: 30 })]);
 
     await addTable("desert.oasis");
     await dba("notify pgrst");
@@ -336,6 +342,72 @@ describe("with a database that has nothing for callers", () => {
     expect(logs("unhandled error")).toEqual([]);
     await dba("drop schema desert cascade");
   });
+});
+
+test("a schema that cannot be built is tried again, and the log has a line for each reason", async () => {
+  const reasons = ["a", "a", "a", "b", "b"];
+  const rebuild = vi.fn(async () => Promise.reject(new Error(reasons.shift() ?? "b")));
+  const onFailed = vi.fn();
+  const engine = {
+    omissions: [],
+    isServing: false,
+    readDatabase: async () => {},
+    rebuild,
+    pingDatabase: async () => {},
+  };
+  const reload = new SchemaReload(engine as never, { onRebuilt() {}, onBuilt() {}, onFailed, onOmission() {} });
+  await reload.start();
+  while (rebuild.mock.calls.length < 5) {
+    reload.soon();
+    await reload.untilBuilt();
+  }
+  expect(onFailed.mock.calls.map(([error]) => error.message)).toEqual(["a", "b"]);
+  expect(reload.findings).toEqual([
+    { rule: "graphql-schema", level: "error", object: "GraphQL", reason: "b", fix: null },
+  ]);
+  await reload.close();
+});
+
+test("a schema that cannot be built names the object, and the statement that takes it out of GraphQL", async () => {
+  const plugin: GraphileConfig.Plugin = {
+    name: "FaultyPlugin",
+    version: "1.0.0",
+    schema: {
+      hooks: {
+        finalize() {
+          throw new Error("Expected an output type named 'Article'");
+        },
+      },
+    },
+  };
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  onTestFinished(() => pool.end());
+  const catalog = await buildCatalog(
+    await parseCatalog(await readCatalog(pool, { schemas: ["public"], extraSearchPath: [] })),
+    1,
+  );
+  const options = {
+    catalog: pool,
+    anonymousRole: "anon",
+    schemas: ["public"],
+    maxPageSize: 100,
+    plugins: [plugin],
+    nodeIds: false,
+  };
+  const found = await findLeftOut({
+    ...options,
+    relations: () => catalog,
+    readRelations: async () => {},
+    unindexedFilters: "all",
+  });
+  expect(found).toMatchObject([
+    {
+      rule: "graphql-schema",
+      level: "error",
+      object: "table public.articles",
+      fix: expect.stringContaining("comment on table public.articles is '@behavior -*"),
+    },
+  ]);
 });
 
 test("the start fails if the database does not respond", async () => {
