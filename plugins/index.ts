@@ -25,6 +25,7 @@ import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.t
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
 import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
 import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
+import { RowFunctionsPlugin } from "./shape/RowFunctionsPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
@@ -65,6 +66,7 @@ export const contractPreset: GraphileConfig.Preset = {
     ContractNamesPlugin,
     NamesakesPlugin,
     SpelledNamesPlugin,
+    RowFunctionsPlugin,
     UnloggedTablesPlugin,
     IdColumnsPlugin,
     GeneratedColumnsPlugin,

@@ -2,7 +2,8 @@ import type {} from "postgraphile";
 
 /**
  * A name that has no letter or digit in GraphQL is written as hexadecimal code points, because PostGraphile would not build the
- * schema: `=` is `u3d`. A leading digit of another script gets an underscore like any other: `١` is `_1`.
+ * schema: `=` is `u3d`. A leading digit of another script gets an underscore like any other: `١` is `_1`. So do the values of enums
+ * that GraphQL does not allow: `true` is `_true`.
  */
 export const SpelledNamesPlugin: GraphileConfig.Plugin = {
   name: "SpelledNamesPlugin",
@@ -26,7 +27,8 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
       enumValue(previous, _options, value, codec) {
         // PostGraphile looks each value up in an object, which finds `constructor` and the like.
         const name = value in {} ? value : previous!(value, codec);
-        return orSpelled(name.replace(/\W+/g, "_").replace(/^_+/, "_"), value).replace(/^(?=\d)/, "_");
+        const spelled = orSpelled(name.replace(/\W+/g, "_").replace(/^_+/, "_"), value);
+        return spelled.replace(/^(?=\d|(?:true|false|null)$)/, "_");
       },
       // The name is spelled before these inflectors add a word to it, or remove the underscore of an array.
       typeCodecName(previous, _options, { pgType, ...details }) {

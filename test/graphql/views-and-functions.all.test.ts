@@ -224,3 +224,86 @@ test("a volatile function that returns a set is a mutation that returns a list",
     ["NON_NULL", "LIST"],
   ]);
 });
+
+test("functions of one name are fields of their tables, and those of a table are fields of its heirs", async () => {
+  await sql(`
+    create table public.crates (id int primary key, w int);
+    create table public.barrels (id int primary key, w int);
+    insert into public.crates values (1, 10);
+    insert into public.barrels values (1, 20);
+    create function public.label(c public.crates) returns text language sql stable as $$ select 'crate ' || c.w $$;
+    create function public.label(b public.barrels) returns text language sql stable as $$ select 'barrel ' || b.w $$;
+    create function public.label(text) returns text language sql stable as $$ select 'text ' || $1 $$;
+    create table public.animals (id int primary key, name text, born date);
+    create table public.cats (lives int, primary key (id)) inherits (public.animals);
+    create table public.lions (primary key (id)) inherits (public.cats);
+    insert into public.cats values (1, 'tom', '2000-01-01', 9);
+    insert into public.lions values (2, 'leo', '1990-01-01', 1);
+    create function public.animals_nick(a public.animals) returns text language sql stable as $$ select 'little ' || a.name $$;
+    create function public.age(a public.animals, at date default '2024-07-01') returns int language sql immutable as
+      $$ select extract(year from age(at, a.born))::int $$;
+    create function public.roar(a public.animals) returns text language sql stable as $$ select 'mew' $$;
+    create function public.roar(a public.lions) returns text language sql stable as $$ select 'roar' $$;
+    grant select on all tables in schema public to anon;
+    grant execute on all functions in schema public to anon`);
+  const query = `{
+    label(arg0: "x")
+    crates { edges { node { label } } } barrels { edges { node { label } } }
+    cats { edges { node { nick age later: age(at: "2030-07-01") roar } } } lions { edges { node { nick age roar } } } }`;
+  await expect
+    .poll(async () => (await gql(query)).data, POLL)
+    .toEqual({
+      label: "text x",
+      crates: { edges: [{ node: { label: "crate 10" } }] },
+      barrels: { edges: [{ node: { label: "barrel 20" } }] },
+      cats: {
+        edges: [
+          { node: { nick: "little tom", age: 24, later: 30, roar: "mew" } },
+          { node: { nick: "little leo", age: 34, later: 40, roar: "mew" } },
+        ],
+      },
+      lions: { edges: [{ node: { nick: "little leo", age: 34, roar: "roar" } }] },
+    });
+});
+
+test("the labels true, false and null of an enum are values", async () => {
+  await sql(`
+    create type public.answer as enum ('true', 'false', 'null', 'maybe');
+    create table public.replies (id int primary key, a public.answer, others public.answer[]);
+    insert into public.replies values (1, 'true', '{"null",maybe}');
+    grant select on public.replies to anon`);
+  const query = "{ replies(filter: { a: { equalTo: _true } }) { edges { node { id a others } } } }";
+  await expect
+    .poll(async () => (await gql(query)).data, POLL)
+    .toEqual({ replies: { edges: [{ node: { id: "1", a: "_true", others: ["_null", "maybe"] } }] } });
+});
+
+test("an enum table that the login may not read is named, with the grant, and nothing else is blamed", async () => {
+  await sql(`
+    create table public.grades (code text primary key, description text);
+    comment on table public.grades is '@enum';
+    insert into public.grades values ('A', 'best'), ('not-set', null);
+    create table public.exams (id int primary key, written text references public.grades);
+    create index on public.exams (written);
+    insert into public.exams values (1, 'not-set');
+    comment on function public.film_count() is E'@accept reason\\nHow many films there are.';
+    grant select on public.exams to anon`);
+  await gql("{ __typename }");
+  const omissions = async () =>
+    ((await service().health()).details.graphql.omissions ?? []).filter((each: string) => each.includes("@"));
+  await expect
+    .poll(omissions, POLL)
+    .toEqual([
+      expect.stringMatching(
+        /^table public\.grades: GraphQL ignores @enum: the login of the service may not read the rows.*GRANT SELECT ON "public"."grades" TO "\w+";$/s,
+      ),
+    ]);
+  await sql((await omissions())[0].split("to fix it: ")[1]);
+  await expect
+    .poll(
+      async () =>
+        (await gql("{ exams(filter: { written: { equalTo: not_set } }) { edges { node { written } } } }")).data,
+      POLL,
+    )
+    .toEqual({ exams: { edges: [{ node: { written: "not_set" } }] } });
+});
