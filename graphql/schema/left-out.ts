@@ -4,7 +4,7 @@ import "postgraphile";
 import type { Finding } from "../../db/advisor/finding.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
-import type { SmartTag } from "./smart-tag.ts";
+import { type SmartTag, unreadEnum } from "./smart-tag.ts";
 
 /** What a schema was built without because of name conflicts and invalid smart tags, and the columns that the database had at the build. */
 export type Missing = {
@@ -188,6 +188,11 @@ export class LeftOut {
       ...missing.tags.map(({ tag, object, comment, reason: cause }): Finding => {
         const label = labels.labelOf(object);
         const reason = `GraphQL ignores ${tag}: ${cause}`;
+        const unread = unreadEnum(cause);
+        if (unread) {
+          const reason = `GraphQL ignores ${tag}: the login of the service may not read the rows, which are the values`;
+          return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix: unread.fix };
+        }
         const fix = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
         return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix };
       }),

@@ -94,9 +94,10 @@ export async function buildSchema(options: SchemaOptions, before: Before | null 
     if (further.length > 0) continue;
     if (!(made instanceof Error)) return withOmissions(made, introspection, conflicts, ignored);
     const tags = introspection.tags.filter(({ id }) => !leftOut.has(id));
-    const suspects = made instanceof NameConflict ? [] : suspectsOf(made.message, tags);
+    const reason = made instanceof SchemaFault ? made.finding.reason : made.message;
+    const suspects = made instanceof NameConflict ? [] : suspectsOf(reason, tags);
     if (suspects.length === 0) throw made;
-    for (const { id } of suspects) ignored.set(id, made.message);
+    for (const { id } of suspects) ignored.set(id, reason);
   }
 }
 

@@ -44,11 +44,26 @@ export function invalidTags(tags: readonly SmartTag[]): Map<ObjectId, string> {
   return invalid;
 }
 
+/** The table with `@enum` that the login cannot read, and the statements that let it; null for another error of PostGraphile. */
+export function unreadEnum(
+  message: string,
+): { readonly schema: string; readonly name: string; readonly fix: string } | null {
+  const found =
+    /could not read from enum table "(.+?)"\."(.+?)",.*?(GRANT USAGE ON SCHEMA .+?;)\s*(GRANT SELECT ON .+?;)/s;
+  const [, schema, name, usage, select] = found.exec(message) ?? [];
+  return select === undefined ? null : { schema: schema!, name: name!, fix: `${usage}\n${select}` };
+}
+
 /**
  * The tags that an error of PostGraphile can be about. Those that it quotes best, by the tag, its value and its object; if it quotes
  * none, all of those whose values `invalidTags` has not checked.
  */
 export function suspectsOf(message: string, tags: readonly SmartTag[]): readonly SmartTag[] {
+  const table = unreadEnum(message);
+  if (table)
+    return tags.filter(
+      (tag) => nameOf(tag) === "enum" && tag.object.schema === table.schema && tag.object.name === table.name,
+    );
   const unchecked = tags.filter((tag) => !BEHAVIOR.test(nameOf(tag)) && !NAMING.test(nameOf(tag)));
   const quotes = (tag: SmartTag): number => {
     const { schema, name } = tag.object;
