@@ -171,9 +171,9 @@ function signInTest({ choice }: Plan, resources: readonly ResourceFile[]): strin
   const fields = `{ ${hasName ? 'name: "Eve", ' : ""}email: "eve@example.com", password: PASSWORD }`;
   const registers = resources.some(({ hasAccount }) => hasAccount);
   const refused = `  // SIGNUP is off.\n  expect((await post("/auth/register", ${fields})).status).toBe(403);\n`;
-  const reads = resources.map(
-    ({ name }) => `  expect((await fetch(\`\${url}/${name}\`, { headers })).status).toBe(200);\n`,
-  );
+  const reads = resources
+    .filter(({ isReadable }) => isReadable)
+    .map(({ name }) => `  expect((await fetch(\`\${url}/${name}\`, { headers })).status).toBe(200);\n`);
   return `\
 import { PASSWORD, testDatabase } from "content-service/test";
 import { expect, test } from "vitest";
@@ -183,7 +183,7 @@ const { url } = await db.start();
 const post = (path: string, body: object) =>
   fetch(url + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
-test("users sign in, and read", async () => {
+test("users sign in${reads.length > 0 ? ", and read" : ""}", async () => {
 ${registers ? refused : ""}\
   await db.user({ name: "Grace", email: "grace@example.com" });
   const response = await post("/auth/login", { username: "grace@example.com", password: PASSWORD });

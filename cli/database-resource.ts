@@ -1,6 +1,7 @@
 import { NAME } from "../db/existing/account-columns.ts";
+import type { Choice } from "../db/existing/choice.ts";
 import type { Plan } from "../db/existing/plan.ts";
-import type { Column, Table } from "../db/existing/survey.ts";
+import type { Column, Role, Table } from "../db/existing/survey.ts";
 
 /** A file in `resources/`, and the variable that it exports. */
 export type ResourceFile = {
@@ -9,6 +10,8 @@ export type ResourceFile = {
   readonly text: string;
   /** Whether users register with it. */
   readonly hasAccount: boolean;
+  /** Whether the role of signed-in users may read all of its fields. */
+  readonly isReadable: boolean;
 };
 
 /** Paths of the service. */
@@ -28,7 +31,8 @@ export function resourcesFor(plan: Plan): readonly ResourceFile[] {
 }
 
 /** With this resource users register, if SIGNUP is open, and administrators add users: the service passes its fields to the function `new_user`. */
-function registration({ choice, signIn, survey }: Plan): ResourceFile | null {
+function registration(plan: Plan): ResourceFile | null {
+  const { choice, signIn } = plan;
   const { users, migrate } = choice;
   const canRegister = migrate !== "off" && users !== null && signIn.unknown.length === 0;
   if (!canRegister || users.id === "text") return null;
@@ -36,13 +40,15 @@ function registration({ choice, signIn, survey }: Plan): ResourceFile | null {
   // The fields of a sign-up are name and email, whatever the columns are called.
   const name = table.columns.find((column) => NAME.test(column.name))?.name;
   const named = [["email", optionsOf("email", email)], ...(name ? [["name", optionsOf("name", name)]] : [])] as const;
-  const others = readableIn(table, { choice, survey }).filter(
+  const others = exampleColumns(table, choice).filter(
     (column) => ![key, email, name, "email", "name"].includes(column.name),
   );
   const fields = [[key, "{}"], ...named, ...others.map((column) => [column.name, "{}"])] as [string, string][];
   const about =
     "Users. `POST /users` of administrators, and with `SIGNUP=open` `POST /auth/register`, take the fields that are written, and a password.";
-  return write(table, { fields, about, hasAccount: true });
+  const readable = readableIn(table, choice.roles.signedIn).map((column) => column.name);
+  const isReadable = [key, email, ...(name ? [name] : [])].every((column) => readable.includes(column));
+  return write(table, { fields, about, hasAccount: true, isReadable });
 }
 
 const optionsOf = (field: string, column: string): string =>
@@ -53,7 +59,7 @@ function exampleOf({ choice, survey }: Plan): Table | null {
   const { users, schemas } = choice;
   const isFit = (table: Table) => {
     const [first, ...more] = table.key;
-    const key = readableIn(table, { choice, survey }).find(({ name }) => name === first);
+    const key = exampleColumns(table, choice).find(({ name }) => name === first);
     return table.isTable && key !== undefined && more.length === 0 && KEYS.includes(key.base) && isNamed(table);
   };
   const fit = survey.tables.filter((table) => schemas.includes(table.schema) && isFit(table));
@@ -62,29 +68,30 @@ function exampleOf({ choice, survey }: Plan): Table | null {
 
 const isNamed = ({ name }: Table): boolean => /^[a-z][a-z0-9_]*$/.test(name) && !TAKEN.includes(name);
 
-/** The columns that signed-in users may read, or anonymous callers if no role of users is known. */
-function readableIn({ columns }: Table, { choice }: Pick<Plan, "choice" | "survey">): readonly Column[] {
-  const caller = choice.roles.signedIn ?? choice.roles.anonymous;
-  if (caller === null) return [];
-  const roles = [caller.name, ...caller.memberOf, "public"];
-  return columns.filter(({ readers, name }) => !SECRET.test(name) && readers.some((role) => roles.includes(role)));
+/** The columns that signed-in users may read, or anonymous callers if no role of users is known, without secrets. */
+const exampleColumns = (table: Table, { roles }: Choice): readonly Column[] =>
+  readableIn(table, roles.signedIn ?? roles.anonymous).filter(({ name }) => !SECRET.test(name));
+
+function readableIn({ columns }: Table, role: Role | null): readonly Column[] {
+  if (role === null) return [];
+  const roles = [role.name, ...(role.inherits ? role.memberOf : []), "public"];
+  return columns.filter(({ readers }) => readers.some((reader) => roles.includes(reader)));
 }
 
-function resourceOf({ choice, survey }: Plan, table: Table): ResourceFile {
+function resourceOf({ choice }: Plan, table: Table): ResourceFile {
   const [key] = table.key;
-  const readable = readableIn(table, { choice, survey }).filter(({ name }) => name !== key);
+  const readable = exampleColumns(table, choice).filter(({ name }) => name !== key);
   const fields = [key!, ...readable.map(({ name }) => name)].map((name) => [name, "{}"] as const);
   const about = `Rows of ${table.schema}.${table.name}.`;
-  return write(table, { fields, about, hasAccount: false });
+  return write(table, { fields, about, hasAccount: false, isReadable: choice.roles.signedIn !== null });
 }
 
-type Written = {
+type Written = Pick<ResourceFile, "hasAccount" | "isReadable"> & {
   readonly fields: readonly (readonly [name: string, options: string])[];
   readonly about: string;
-  readonly hasAccount: boolean;
 };
 
-function write(table: Table, { fields, about, hasAccount }: Written): ResourceFile {
+function write(table: Table, { fields, about, hasAccount, isReadable }: Written): ResourceFile {
   const name = isNamed(table) ? table.name : "users";
   const variable = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
   const lines = fields.map(
@@ -103,7 +110,7 @@ export const ${variable} = defineResource({
 ${lines.join("")}  },
 ${hasAccount ? "  hasAccount: true,\n" : ""}});
 `;
-  return { name, variable, text, hasAccount };
+  return { name, variable, text, hasAccount, isReadable };
 }
 
 /** `categories` → `category` */

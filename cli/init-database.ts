@@ -195,7 +195,7 @@ const accountsOf = ({ users, migrate }: Choice): readonly string[] =>
       ];
 
 const NO_RIGHTS =
-  "Grant signed-in users rights on your tables, as the end of db/schema/sign-in.sql shows: write the statements into a new file, db/schema/rights.sql, add the line --!include rights.sql to db/schema/schema.sql and to db/migrations/current.sql, and run npx content-service migrate commit rights. If anonymous callers have no rights either, the service has no GraphQL schema until then, and is not ready.";
+  "Grant signed-in users rights on your tables, as the end of db/schema/sign-in.sql shows: write the statements into a new file, db/schema/rights.sql, add the line --!include rights.sql to db/schema/schema.sql and to db/migrations/current.sql, and run npx content-service migrate commit rights. Until then, the service has no GraphQL schema, and is not ready.";
 
 function aboutSignIn({ unknown, roles }: SignIn, { users, migrate }: Choice): string {
   const runs =

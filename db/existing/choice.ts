@@ -17,7 +17,10 @@ export type Choice = {
 /** The table of users, and its columns. */
 export type Users = { readonly table: Table; readonly key: string; readonly id: UserIdType; readonly email: string };
 
-/** Roles of the application whose rights the callers of the service get. Null if none is clear; `others` are then to choose from. */
+/**
+ * Roles of the application whose rights the callers of the service get. Null if none is clear; `others` are then to choose from. If the
+ * role of anonymous callers is the only one, signed-in users have its rights too.
+ */
 export type CallerRoles = {
   readonly anonymous: Role | null;
   readonly signedIn: Role | null;
@@ -86,7 +89,8 @@ function callerRoles({ roles, tables }: Survey, isServedAsIs: boolean): CallerRo
     ({ name, canLogin, bypassesPolicies }) => used.has(name) && !canLogin && !bypassesPolicies,
   );
   const own = candidates.filter(({ name }) => isServedAsIs || !SERVICE_ROLES.includes(name));
-  const [anonymous, signedIn] = [onlyOne(own, ANONYMOUS), onlyOne(own, SIGNED_IN)];
+  const anonymous = onlyOne(own, ANONYMOUS);
+  const signedIn = onlyOne(own, SIGNED_IN) ?? (own.length === 1 ? anonymous : null);
   return { anonymous, signedIn, others: own.filter((role) => role !== anonymous && role !== signedIn) };
 }
 

@@ -52,7 +52,8 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
   const made = byName.has("service_role") ? [] : ["service_role"];
   // Since PostgreSQL 16 the right to make roles is not one on all roles.
   const mayGrantAll = login.createsRoles && Number.parseInt(version, 10) < 16;
-  const existing = [...login.serviceRoles, callers.anonymous, callers.signedIn].filter((role) => role !== null);
+  const ofCallers = new Set([callers.anonymous, callers.signedIn]);
+  const existing = [...login.serviceRoles, ...ofCallers].filter((role) => role !== null);
   const notGrantable = existing.filter(({ isGrantable }) => !mayGrantAll && !isGrantable).map(({ name }) => name);
   const granted = [...made, ...notGrantable].map((name) => roles.find((role) => role.name === name)?.sql ?? name);
   const statements = [

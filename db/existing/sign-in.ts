@@ -39,7 +39,7 @@ function rightsOf({ signedIn, anonymous }: CallerRoles, candidates: readonly str
   ];
   const offered = candidates.map((role) => `--   grant ${role} to authenticated;\n`);
   return [
-    ...(known.length > 0 ? [RIGHTS, ...known] : []),
+    ...(known.length > 0 ? [RIGHTS, ...(signedIn === anonymous ? [SAME_RIGHTS] : []), ...known] : []),
     ...(known.length > 0 && signedIn === null ? ["\n"] : []),
     ...(offered.length > 0 ? [WHICH_ROLE, ...offered] : signedIn === null ? [NO_RIGHTS] : []),
   ].join("");
@@ -56,6 +56,9 @@ const NO_USERS: NewUser = {
 const RIGHTS = `\
 -- Callers get the rights that these roles have. Their policies see the id of the user in auth.uid(), and in
 -- current_setting('request.jwt.claims').
+`;
+const SAME_RIGHTS = `\
+-- Signed-in users have those of anonymous callers, because no other role has rights. Give them a role of their own to give them more.
 `;
 const WHICH_ROLE = `\
 -- Signed-in users may do nothing yet: which role has their rights? Every user who signs up gets them. Remove the comment signs before

@@ -48,6 +48,13 @@ const APPLICATIONS = {
     access: null,
     reads: "tenants?select=id&limit=1",
   },
+  rental: {
+    files: ["applications/rental.sql"],
+    found: [/^users +public\.customer, customer_id integer, email/m, /^authenticated: .* the rights of all_anon$/m],
+    settings: { MIGRATE: "on", AUTH_USER_ID: "integer", DB_SCHEMAS: "public" },
+    access: "| anon, ada, bob, service_role | granted | a row of defaults | granted | granted |",
+    reads: "films?select=title&limit=1",
+  },
   forum: {
     files: ["applications/forum.sql"],
     found: [/^schema auth +auth: of something else$/m, /^ +create role content_api login noinherit password '…';$/m],
@@ -314,7 +321,10 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       "--   grant bee_keeper to authenticated;",
     ]);
     expect(text).toContain("-- No account has a role that bypasses policies (bee_boss).");
-    const { stdout: known } = await initialize(
+    // Signed-in users may not read the example yet.
+    expect(await readFile(join(app, "resources/hives.ts"), "utf8")).toContain('table: "public.hives"');
+    expect(await readFile(join(app, "test/sign-in.test.ts"), "utf8")).not.toContain("/hives");
+    const { stdout: known, app: townApp } = await initialize(
       "town",
       await make(
         "town",
@@ -323,9 +333,12 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     );
     expect(known).toMatch(/^tables +public \(1\)\nviews +public \(1\)$/m);
     expect(known).toMatch(/^no access +public\.v$/m);
-    expect(known).toMatch(
-      /^4\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
+    // The role of anonymous callers is the only one: without it, signed-in users could do less than they.
+    expect(known).toMatch(/^authenticated: signed-in users have the rights of bee_guest$/m);
+    expect(await readFile(join(townApp, "db/schema/sign-in.sql"), "utf8")).toMatch(
+      /^grant bee_guest to authenticated;\ngrant bee_guest to anon;\n$/m,
     );
+    expect(known).not.toContain("Grant signed-in users rights");
     expect(known).toMatch(/ The login is a superuser, and the service needs only the owner of the database\./);
     expect(known).toMatch(/ \.env names the database town\. npm run dev installs .* make a copy, as [a-z]+, and name/);
     expect(known).toMatch(/^ +createdb --template=town town_dev$/m);
@@ -355,6 +368,9 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     const { stdout, app } = await initialize("rails", url);
     expect(stdout).toContain(
       "MIGRATE=modules: a start installs the modules of the service in schemas of their own, because public.schema_migrations is of another tool",
+    );
+    expect(stdout).toMatch(
+      /^4\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
     );
     expect(await readFile(join(app, "README.md"), "utf8")).toContain("Another tool migrates the tables.");
   });
