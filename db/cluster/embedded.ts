@@ -21,6 +21,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
+import { variablesOf } from "../../config/config.ts";
 import { embeddedPrograms, type Programs } from "./embedded-programs.ts";
 import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
@@ -94,7 +95,8 @@ const NEEDED_BYTES = 4_000_000_000;
 /** A temporary cluster; `remove()` deletes it with its data. */
 export type ScratchCluster = Cluster & { readonly dataDir: string; remove(): Promise<void> };
 
-export async function startScratchCluster(binaries?: string, parent?: string): Promise<ScratchCluster> {
+/** With the programs of TEST_POSTGRES, unless `binaries` names others. */
+export async function startScratchCluster(binaries = testPrograms(), parent?: string): Promise<ScratchCluster> {
   const folder = await mkdtemp(join(parent ?? (await findTemporaryFolder()), "content-scratch-"));
   // When started by root, PostgreSQL runs as a separate user, which must be able to enter the folder.
   await chmod(folder, 0o711);
@@ -190,6 +192,14 @@ async function isCluster(dataDir: string): Promise<boolean> {
   throw new Error(
     `data directory ${dataDir} does not contain a PostgreSQL cluster; empty it or choose another DATA_DIR`,
   );
+}
+
+/** Of a server with more extensions than the embedded one; undefined for that. */
+function testPrograms(): string | undefined {
+  const folder = variablesOf(["TEST_POSTGRES"]).TEST_POSTGRES || undefined;
+  if (folder !== undefined && !existsSync(join(folder, "postgres")))
+    throw new Error(`TEST_POSTGRES: PostgreSQL was not found in ${folder}: ${join(folder, "postgres")} does not exist`);
+  return folder;
 }
 
 type NewCluster = {

@@ -108,6 +108,7 @@ const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
 function helpFor({ code = "", message, detail, hint }: pg.DatabaseError, file: string): readonly string[] {
   const isRefused = code === "42501" && /^permission denied for (schema|database) /.test(message);
   const ownAdvice = adviceForType(message, detail) ?? ADVICE[code];
+  if (/^extension ".+" is not available$/.test(message)) return [EXTENSION_MISSING];
   const fix = isRefused ? RIGHT_MISSING : SHIPPED.test(file) ? committedAdvice(code, message, file) : ownAdvice;
   return [detail, hint, fix].filter((line) => line !== undefined);
 }
@@ -130,6 +131,10 @@ function committedAdvice(code: string, message: string, file: string): string | 
   return /^permission denied for /.test(message) ? RIGHT_MISSING : advice;
 }
 
+const EXTENSION_MISSING =
+  "The server lacks it: install its package there. npm test, migrate check and migrate commit start an embedded PostgreSQL, whose only " +
+  "extensions are those of PostgreSQL itself. Let them start one that has it: TEST_POSTGRES=/usr/lib/postgresql/17/bin, the folder of its " +
+  "programs (docs/applications.md#extensions-in-tests).";
 const EXTENSION_ELSEWHERE =
   "The service expects the extension pg_trgm in the schema extensions. Its owner, or a superuser, can run: create schema if not " +
   "exists extensions; alter extension pg_trgm set schema extensions;";

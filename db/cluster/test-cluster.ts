@@ -22,9 +22,11 @@ export async function startTestCluster(): Promise<TestCluster> {
   await chmod(folder, 0o711);
   const cluster = await startScratchCluster(undefined, folder);
   // Otherwise each connection of the owner takes 4096 iterations on both sides.
-  await withClient(cluster.url("postgres"), (owner) =>
-    owner.query("set scram_iterations = 1; alter role postgres password 'scratch'"),
-  );
+  await withClient(cluster.url("postgres"), async (owner) => {
+    // Since PostgreSQL 16.
+    await owner.query("select set_config(name, '1', false) from pg_settings where name = 'scram_iterations'");
+    await owner.query("alter role postgres password 'scratch'");
+  });
   const remove = async () => {
     await cluster.remove();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -52,6 +54,18 @@ export async function copyDatabase(clusterUrl: string, template: string): Promis
   // Copies files, which takes half the CPU time of the default strategy.
   await root.query(`create database ${name} template ${template} strategy file_copy`);
   await root.query("select pg_advisory_unlock(1)");
+
+  // A copy does not have the settings of its template.
+  const { rows: settings } = await root.query<{ setting: string }>(
+    `select unnest(s.setconfig) as setting from pg_db_role_setting as s join pg_database as d on d.oid = s.setdatabase
+     where d.datname = $1 and s.setrole = 0`,
+    [template],
+  );
+  for (const { setting } of settings) {
+    const [parameter] = setting.split("=", 1) as [string];
+    await root.query("select set_config($1, $2, false)", [parameter, setting.slice(parameter.length + 1)]);
+    await root.query(`alter database ${name} set ${parameter} from current`);
+  }
 
   const url = new URL(clusterUrl);
   url.pathname = `/${name}`;

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrationCommand } from "../../cli/migration.ts";
+import { DEBIAN_15, hasServer } from "../modules/foreign-server.ts";
 import { ADA, BOB, SUPABASE } from "../modules/supabase.ts";
 import { PROJECT } from "../support/command.ts";
 import { linkPackages, PACKAGE_LIMIT, PROGRAM } from "../support/package.ts";
@@ -115,6 +116,32 @@ test("users read stores", async () => {
     stderr: expect.stringContaining('db/base/schema.sql, line 5: relation "stores" already exists (42P07)'),
   });
 });
+
+test.skipIf(!hasServer)(
+  "an extension that the embedded PostgreSQL lacks is one of the server of TEST_POSTGRES",
+  async () => {
+    await mkdir(join(home, "db/base"));
+    await writeFile(join(home, "db/base/schema.sql"), "create extension old_snapshot;\n");
+    await rm(join(home, "tsconfig.json"));
+    const missing = await run("access");
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /db\/base\/schema\.sql, line 1: extension "old_snapshot" is not available[\s\S]*The server lacks it[\s\S]*TEST_POSTGRES=/,
+      ),
+    });
+    expect(await runWith({ CI: "true", TEST_POSTGRES: DEBIAN_15 }, "access")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/create the same database[\s\S]*Tests +3 passed/),
+    });
+    expect(await runWith({ CI: "true", TEST_POSTGRES: "/none" }, "access")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        "TEST_POSTGRES: PostgreSQL was not found in /none: /none/postgres does not exist",
+      ),
+    });
+  },
+);
 
 test("beside the schema auth of Supabase in db/base, migrations are committed, and policies ask its auth.uid()", async () => {
   await rm(join(home, "test"), { recursive: true });
