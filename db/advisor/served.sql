@@ -56,6 +56,21 @@ functions as materialized (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )
 ),
+-- Where a function finds the names that it has without a schema, whoever calls it.
+lookup as materialized (
+  select string_agg(quote_ident(name), ', ' order by place) as path
+  from (
+    select name, min(place) as place
+    from (
+      select * from unnest($1::text[]) with ordinality as served (name, place)
+      union all
+      select 'public', 1000
+      union all
+      select extnamespace::regnamespace::text, 1001 from pg_extension where extnamespace <> 'pg_catalog'::regnamespace
+    ) as schemas
+    group by name
+  ) as each
+),
 -- Policies of served tables. `using` and `with_check` are the texts of the conditions, `tree` the parsed form of both together.
 policies as materialized (
   select p.oid, p.polname as policy, p.polrelid as relation, c.name as table, c.has_row_security,

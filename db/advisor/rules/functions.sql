@@ -1,38 +1,40 @@
 -- error definer-without-search-path: A security definer function without a search_path runs what its caller puts into the path, with its owner's rights.
 select 'function ' || f.name as object, f.comment,
   format('it runs as %s and looks up names in the search_path of its caller', f.owner::regrole) as reason,
-  format('alter function %s set search_path = '''';  -- and write every name with its schema', f.name) as fix
+  -- The names that it has without a schema are still found.
+  format('alter function %s set search_path = %s, pg_temp;', f.name, concat_ws(', ', own.schema, nullif(lookup.path, own.schema))) as fix
 from functions as f
+cross join lookup
+cross join lateral (select pronamespace::regnamespace::text as schema from pg_proc where oid = f.oid) as own
 where f.is_definer and not exists (select from unnest(f.settings) as setting where setting ~ '^search_path=')
 
 -- warning function-for-everyone: Without a revoke, Postgres lets every role execute a new function.
 select 'function ' || f.name as object, f.comment,
   'every role may execute it, anonymous callers too' as reason,
-  -- The grant comes first: in between, requests do not fail.
+  -- The grant comes first: in between, requests do not fail. All that can call it now still can.
   concat(
     format(e'grant execute on function %s to %s;\n', f.name, nullif(array_to_string(users.names, ', '), '')),
     format('revoke execute on function %s from public;', f.name)
   ) as fix
 from functions as f
 join pg_proc as p on p.oid = f.oid
--- Callers to whom a policy that uses the function applies; for a function that no policy uses, those who can call it now.
+join pg_namespace as n on n.oid = p.pronamespace
+-- Callers, roles that bypass policies, such as that of the service key, and those that a grant on the schema or on a table in it names.
 cross join lateral (
   select array(
-    select quote_ident(r.name)
-    from callers as r
-    where exists (
-      select
-      from policies as po
-      join relations as c on c.oid = po.relation
-      where po.tree ~ format(':funcid %s ', f.oid) and r.name = any (c.granted_to)
-        and exists (select from unnest(po.roles) as role where role = 0 or pg_has_role(r.oid, nullif(role, 0), 'usage'))
-    )
-    order by r.name
+    select quote_ident(r.rolname)
+    from pg_roles as r
+    where not r.rolsuper and r.rolname !~ '^pg_' and r.oid <> f.owner and r.rolname <> all ($3)
+      and has_schema_privilege(r.oid, n.oid, 'usage')
+      and (
+        r.rolbypassrls or r.rolname = any (f.granted_to)
+        or exists (select from aclexplode(n.nspacl) as a where a.grantee = r.oid)
+        or exists (
+          select from pg_class as c cross join lateral aclexplode(c.relacl) as a where c.relnamespace = n.oid and a.grantee = r.oid
+        )
+      )
+    order by r.rolname
   ) as names
-) as of_policies
-cross join lateral (
-  select case of_policies.names when '{}' then array(select quote_ident(name) from unnest(f.granted_to) as name)
-    else of_policies.names end as names
 ) as users
 where f.is_served and f.returns not in ('trigger'::regtype, 'event_trigger'::regtype)
   and exists (
@@ -44,10 +46,13 @@ where f.is_served and f.returns not in ('trigger'::regtype, 'event_trigger'::reg
 select 'function ' || f.name as object, f.comment,
   format('%s may call it, and it runs as %s, to whom no policy applies', array_to_string(f.granted_to, ', '), o.rolname)
     as reason,
-  format('alter function %s security invoker;', f.name) as fix
+  format(e'-- If it checks its callers itself, write why:\ncomment on function %s is %L;\n'
+    '-- If not, and if they may use all that it uses:\n-- alter function %s security invoker;',
+    f.name, concat_ws(e'\n', '@accept function-past-policies …', f.comment), f.name) as fix
 from functions as f
 join pg_roles as o on o.oid = f.owner
-where f.is_served and f.is_definer and f.granted_to <> '{}'
+-- Postgres calls the functions of triggers, and no caller can.
+where f.is_served and f.is_definer and f.granted_to <> '{}' and f.returns not in ('trigger'::regtype, 'event_trigger'::regtype)
   and (
     o.rolsuper or o.rolbypassrls
     or exists (select from pg_class as c where c.relowner = o.oid and c.relkind in ('r', 'p') and not c.relforcerowsecurity)
@@ -83,7 +88,7 @@ group by f.name, f.comment, c.relation, c.names
 select 'function ' || f.name as object, f.comment,
   'it sets a role: its callers get the rights of that role until the end of the request' as reason,
   format('-- Take the set role out of it, give it to a role with only the rights that it needs, and:'
-    || e'\nalter function %s security definer set search_path = '''';', f.name) as fix
+    || e'\n-- alter function %s security definer set search_path = '''';', f.name) as fix
 from functions as f
 where coalesce(case when f.is_parsed then pg_get_function_sqlbody(f.oid) end, f.body) ~* any (array[
     '\mset\s+((local|session)\s+)?(role|session\s+authorization)\M',

@@ -2,7 +2,7 @@
 select l.object, l.comment,
   'it serves requests, and with the attribute replication it could copy the whole server: name another login in CHANGES_URL'
     as reason,
-  format(e'-- First let another login read the changes: CHANGES_URL.\nalter role %I noreplication;', l.name) as fix
+  format(e'-- Let another login read the changes, with CHANGES_URL. Then:\n-- alter role %I noreplication;', l.name) as fix
 from logins as l
 where l.may_replicate and not l.is_superuser
 
@@ -33,8 +33,9 @@ with recursive reached as (
 select 'role ' || quote_ident(role.rolname) as object, shobj_description(role.oid, 'pg_authid') as comment,
   case when role.oid = l.oid then 'it serves requests, and policies do not restrict it'
     else format('policies do not restrict it, and a token can name it, because the login %s may become it', l.name) end as reason,
-  case when role.oid = l.oid then format('alter role %I nobypassrls;', l.name)
-    else format('revoke %I from %I;', role.rolname, l.name) end as fix
+  case when role.oid = l.oid then format(e'-- If no other program uses this login:\n-- alter role %I nobypassrls;', l.name)
+    else format(e'-- If no program has a token of this role, such as the service key of Supabase:\n-- revoke %I from %I;',
+      role.rolname, l.name) end as fix
 from reached as r
 join pg_roles as role on role.oid = r.role
 join logins as l on l.oid = r.login

@@ -91,8 +91,9 @@ where exists (select from reads as r where r.policy = p.oid)
 union all
 select distinct p.name, p.comment,
   format('it calls %s, which reads %s with the rights of the caller: the policy applies again, without end', f.name, p.table),
-  format('alter function %s security definer set search_path = '''';', f.name)
+  format('alter function %s security definer set search_path = %s, pg_temp;', f.name, lookup.path)
 from policies as p
+cross join lookup
 cross join lateral regexp_matches(p.tree, ':funcid ([0-9]+)', 'g') as called (match)
 join functions as f on f.oid = (called.match)[1]::oid and not f.is_definer
 where p.has_row_security and p.command in ('r', '*')

@@ -4,18 +4,19 @@ select 'table ' || t.name as object, t.comment,
     then format('it has policies, but row-level security is not enabled: %s may use all rows', array_to_string(t.granted_to, ', '))
     else format('it has no row-level security: %s may use all rows', array_to_string(t.granted_to, ', '))
   end as reason,
-  format('alter table %s enable row level security;', t.name)
-    || case when exists (select from policies as p where p.relation = t.oid) then ''
-      else format(e'\ncreate policy "…" on %s to %s using (…);', t.name, array_to_string(
-        case when t.grantees <> '{}' then t.grantees else t.granted_to end, ', '))
-    end as fix
+  -- Without the policy nothing would be found: both, or neither.
+  case when exists (select from policies as p where p.relation = t.oid)
+    then format(e'-- Callers then use only the rows that its policies allow.\nalter table %s enable row level security;', t.name)
+    else format(e'begin;\ncreate policy "…" on %1$s to %2$s using (…);\nalter table %1$s enable row level security;\ncommit;', t.name,
+      array_to_string(case when t.grantees <> '{}' then t.grantees else t.granted_to end, ', '))
+  end as fix
 from relations as t
 where t.kind in ('r', 'p') and not t.has_row_security and t.granted_to <> '{}'
 
 -- warning relation-without-policies: Materialized views and foreign tables cannot have policies: a grant shows all rows.
 select case r.kind when 'm' then 'materialized view ' else 'foreign table ' end || r.name as object, r.comment,
   format('policies cannot apply to it: %s may use all rows', array_to_string(r.granted_to, ', ')) as reason,
-  format('revoke all on %s from %s; -- unless another application needs these grants', r.name,
+  format(e'-- If they may not, and no other application needs these grants:\n-- revoke all on %s from %s;', r.name,
     (select string_agg(quote_ident(name), ', ') from unnest(r.granted_to) as name)) as fix
 from relations as r
 where r.kind in ('m', 'f') and r.granted_to <> '{}'
@@ -39,7 +40,11 @@ below as (
   join pg_depend as d on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid and d.refclassid = 'pg_class'::regclass
 ),
 judged as (
-  select v.*, bool_or(c.relrowsecurity) as has_policies
+  select v.*, bool_or(c.relrowsecurity) as has_policies,
+    bool_and(not exists (
+      select from unnest(v.granted_to) as caller where not has_table_privilege(caller, c.oid, 'select')
+    )) as is_readable,
+    string_agg(distinct c.oid::regclass::text, ', ') as names
   from views as v
   join below as b on b.view = v.oid
   join pg_class as c on c.oid = b.relation and c.oid <> v.oid
@@ -52,14 +57,18 @@ select 'view ' || v.name as object, v.comment, case when v.has_policies then 'er
       else 'it reads as its owner %s: if its tables get policies, they will not apply to %s'
     end,
     v.owner::regrole, array_to_string(v.granted_to, ', ')) as reason,
-  format('alter view %s set (security_invoker = true);', v.name) as fix
+  -- Where the answers of the view stay the same, it is a statement.
+  case when v.has_policies or not v.is_readable
+    then format(e'-- If they may see only the rows that the policies of %s allow%s:\n-- ', v.names,
+      case when v.is_readable then '' else ', and after a grant of select on what they lack' end) else '' end
+    || format('alter view %s set (security_invoker = true);', v.name) as fix
 from judged as v
 
 -- warning secret-column: Callers can read a column whose name suggests a secret.
 select format('column %s.%I', t.name, a.attname) as object, col_description(t.oid, a.attnum) as comment,
   format('%s may read it', array_to_string(readers.names, ', ')) as reason,
-  format(e'revoke select on %s from %s;\ngrant select (%s) on %s to %s; -- unless another application needs it', t.name,
-    readers.idents, others.names, t.name, readers.idents) as fix
+  format(e'-- If nothing reads it with these roles, also with select *:\n-- revoke select on %s from %s;\n-- grant select (%s) on %s to %s;',
+    t.name, readers.idents, others.names, t.name, readers.idents) as fix
 from relations as t
 join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
 cross join lateral (
@@ -117,7 +126,8 @@ join pg_index as first on first.indrelid = later.indrelid
     = regexp_replace(pg_get_indexdef(later.indexrelid), '^CREATE (UNIQUE )?INDEX \S+', '')
   -- The one that a constraint uses, or that is unique, stays.
   and (first.indisunique, -first.indexrelid::bigint) > (later.indisunique, -later.indexrelid::bigint)
-where not exists (select from pg_constraint as k where k.conindid = later.indexrelid)
+-- The replica identity is what a publication needs of a table: without it, updates and deletes fail.
+where not later.indisreplident and not exists (select from pg_constraint as k where k.conindid = later.indexrelid)
 
 -- warning invalid-index: An index that failed to build is written by every change, and never read.
 select 'index ' || i.indexrelid::regclass as object,
@@ -134,7 +144,9 @@ select format('constraint %I on %s', k.conname, t.name) as object,
   case when is_unnamed then 'its name was generated, and it has no comment: clients get a general message'
     else 'it has no comment: clients get a general message' end as reason,
   case when is_unnamed then format(e'alter table %s rename constraint %I to …;\n', t.name, k.conname) else '' end
-    || format('comment on constraint %s on %s is ''…'';', case when is_unnamed then '…' else quote_ident(k.conname) end, t.name)
+    || format('comment on constraint %s on %s is %L;', case when is_unnamed then '…' else quote_ident(k.conname) end, t.name,
+      -- With its smart tags.
+      concat_ws(e'\n', nullif(btrim(obj_description(k.oid, 'pg_constraint'), e' \n'), ''), '…'))
     as fix
 from pg_constraint as k
 join relations as t on t.oid = k.conrelid
@@ -146,8 +158,8 @@ where k.contype = 'c' and k.conparentid = 0 and k.coninhcount = 0
 -- warning extension-in-served-schema: The functions and tables of an extension in a served schema are part of the API.
 select 'extension ' || e.extname as object, obj_description(e.oid, 'pg_extension') as comment,
   format('its functions are in the served schema %I', n.nspname) as reason,
-  format(e'create schema if not exists extensions;\nalter extension %I set schema extensions; '
-    '-- unless other applications find it by their search_path', e.extname) as fix
+  case when e.extrelocatable then format(e'-- If no function, query or application finds it by this schema or its search_path:\n'
+    '-- create schema if not exists extensions;\n-- alter extension %I set schema extensions;', e.extname) end as fix
 from pg_extension as e
 join pg_namespace as n on n.oid = e.extnamespace
 where n.nspname = any ($1)
