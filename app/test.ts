@@ -152,8 +152,8 @@ class TestKit implements TestDatabase {
   async accessMatrix({ tables, callers }: AccessMatrixOptions = {}): Promise<string> {
     const chosen = Object.entries(callers ?? (await this.#callers()));
     const named = chosen.map(([name, who]): NamedCaller => ({ name, ...this.#callerOf(who) }));
-    const { dbSchemas: schemas } = this.#configured.config;
-    return this.#asOwner((client) => accessMatrix(client, { schemas, callers: named, tables }));
+    const { dbSchemas: schemas, dbExtraSearchPath: searchPath } = this.#configured.config;
+    return this.#asOwner((client) => accessMatrix(client, { schemas, searchPath, callers: named, tables }));
   }
 
   /** Stops the service and drops the database. */

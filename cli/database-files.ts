@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
 import { DUMP_ARGUMENTS } from "../db/cluster/base.ts";
 import { NAME } from "../db/existing/account-columns.ts";
-import { DUMP_WITHOUT_SERVICE, writeRoles } from "../db/existing/dump.ts";
+import { DUMP_WITHOUT_SERVICE, writeRoles, writeSettings } from "../db/existing/dump.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
 import { accountsFor, LATER } from "./database-accounts.ts";
@@ -51,6 +51,7 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
     { file: "README.md", text: readme(plan) },
     ...resources.map(({ name, text }) => ({ file: `resources/${name}.ts`, text })),
     { file: "db/base/roles.sql", text: writeRoles(survey.roles) },
+    ...(survey.settings.length > 0 ? [{ file: "db/base/settings.sql", text: writeSettings(survey.settings) }] : []),
     ...("text" in dump ? [{ file: "db/base/schema.sql", text: dump.text }] : []),
     ...(choice.migrate === "off" ? [] : migrations(plan.signIn.text)),
     ...(accounts === null

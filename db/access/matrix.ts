@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type pg from "pg";
 import type { Caller } from "../caller.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { type Access, Attempts, type Reach } from "./attempts.ts";
 import { type Privileges, readPolicies, readPrivileges, readRows, readTables, type Table } from "./tables.ts";
 
@@ -10,6 +11,8 @@ export type NamedCaller = Pick<Caller, "role" | "claims"> & { readonly name: str
 
 export type MatrixOptions = {
   readonly schemas: readonly string[];
+  /** Where requests look names up after the schema of the table. */
+  readonly searchPath?: readonly string[];
   readonly callers: readonly NamedCaller[];
   /** The names of tables, such as `public.notes`; without it, all tables of the schemas. */
   readonly tables?: readonly string[] | undefined;
@@ -25,18 +28,22 @@ export type MatrixOptions = {
  */
 export async function accessMatrix(
   owner: pg.Client,
-  { schemas, callers, tables: chosen }: MatrixOptions,
+  { schemas, searchPath = [], callers, tables: chosen }: MatrixOptions,
 ): Promise<string> {
   await owner.query("begin");
   try {
-    // As the logins of the service have it, and for views that read the caller.
-    await owner.query("set local search_path = public, extensions; set local request.jwt.claims = '{}'");
+    // For views that read the caller.
+    await owner.query("set local request.jwt.claims = '{}'");
     const tables = await readTables(owner, schemas);
     await owner.query(await readFile(new URL("attempts.sql", import.meta.url), "utf8"));
     const sections: string[] = [];
-    for (const table of tables)
-      if (chosen === undefined || chosen.includes(`${table.schema}.${table.name}`))
-        sections.push(await sectionOf(owner, table, callers));
+    for (const table of tables) {
+      if (chosen?.includes(`${table.schema}.${table.name}`) === false) continue;
+      // As requests to the table have it, and the logins of the service.
+      const path = [...new Set([table.schema, ...searchPath, "public", "extensions"])].map(quoteIdentifier);
+      await owner.query(`set local search_path = ${path.join(", ")}`);
+      sections.push(await sectionOf(owner, table, callers));
+    }
     return sections.join("\n");
   } finally {
     await owner.query("rollback");
@@ -44,7 +51,7 @@ export async function accessMatrix(
 }
 
 async function sectionOf(owner: pg.Client, table: Table, callers: readonly NamedCaller[]): Promise<string> {
-  const { rows, total } = await readRows(owner, table);
+  const { rows, total, error } = await readRows(owner, table);
   const names = new Map<string, string[]>();
   for (const { name, ...identity } of callers) {
     const privileges = await readPrivileges(owner, table, identity.role);
@@ -52,7 +59,14 @@ async function sectionOf(owner: pg.Client, table: Table, callers: readonly Named
     const cells = cellsOf(access, { table, privileges, all: rows.length }).join(" | ");
     names.set(cells, [...(names.get(cells) ?? []), name]);
   }
-  const counted = total === 0 ? `no rows\n\n${EMPTY}` : total === 1 ? "1 row" : `${total} rows`;
+  const counted =
+    error !== null
+      ? `its owner cannot read it: ${escaped(error)}`
+      : total === 0
+        ? `no rows\n\n${EMPTY}`
+        : total === 1
+          ? "1 row"
+          : `${total} rows`;
   const lines = [...names].map(([cells, same]) => `| ${same.map(escaped).join(", ")} | ${cells} |\n`);
   const policies = total === 0 ? (await readPolicies(owner, table)).map((policy) => `- \`${policy}\`\n`) : [];
   const untried = policies.length === 0 ? "" : `\n${policies.join("")}`;

@@ -82,22 +82,38 @@ const TABLES = `
     and not exists (select from pg_depend as d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
   order by n.nspname collate "C", c.relname collate "C"`;
 
-/** The first rows of a table, in the order in which they were added, and the number of all rows. */
+/**
+ * The first rows of a table, in the order in which they were added, and the number of all rows. `error`: why there are none, such as a function
+ * in a view that fails.
+ */
 export async function readRows(
   owner: pg.Client,
-  { sql, hasPlaces, label }: Table,
-): Promise<{ readonly rows: readonly Row[]; readonly total: number }> {
+  table: Table,
+): Promise<{ readonly rows: readonly Row[]; readonly total: number; readonly error: string | null }> {
+  await owner.query("savepoint read");
+  try {
+    return { ...(await tryRows(owner, table)), error: null };
+  } catch (error) {
+    const { message, code } = error as pg.DatabaseError;
+    await owner.query("rollback to savepoint read");
+    return { rows: [], total: 0, error: `${message} (${code})` };
+  }
+}
+
+async function tryRows(owner: pg.Client, { sql, hasPlaces, label }: Table) {
   const place = hasPlaces ? "format('tableoid = %s and ctid = %L', t.tableoid::oid, t.ctid)" : "''";
   const order = hasPlaces ? "order by t.tableoid, t.ctid" : "";
   const { rows } = await owner.query(`
     select ${place} as place, to_jsonb(t) as values, to_jsonb(t)::text as text, count(*) over ()::int as total
     from ${sql} as t ${order} limit ${MAX_ROWS}`);
   return {
-    rows: rows.map(({ total: _, ...row }, i) => ({
-      ...row,
-      label: label === null ? `#${i + 1}` : String(row.values[label]),
-    })),
-    total: rows[0]?.total ?? 0,
+    rows: rows.map(
+      ({ total: _, ...row }, i): Row => ({
+        ...row,
+        label: label === null ? `#${i + 1}` : String(row.values[label]),
+      }),
+    ),
+    total: (rows[0]?.total ?? 0) as number,
   };
 }
 

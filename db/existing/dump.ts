@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { variablesOf } from "../../config/config.ts";
 import { DUMP_ARGUMENTS } from "../cluster/base.ts";
-import type { Role, Survey } from "./survey.ts";
+import type { Role, Setting, Survey } from "./survey.ts";
 import { SERVICE_SCHEMAS } from "./survey-queries.ts";
 
 const run = promisify(execFile);
@@ -61,6 +61,15 @@ async function findProgram(wanted: number): Promise<string | null> {
   );
   const fit = found.filter(({ version }) => version >= wanted).sort((a, b) => a.version - b.version);
   return fit[0]?.program ?? null;
+}
+
+/** Gives a new database the settings, which pg_dump does not write. */
+export function writeSettings(settings: readonly Setting[]): string {
+  const statements = settings.map(({ name, value }) => {
+    const literal = `'${value.replaceAll("'", "''")}'`;
+    return `select set_config('${name}', ${literal}, false);\ndo $$ begin execute format('alter database %I set ${name} from current', current_database()); end $$;\n`;
+  });
+  return `-- The settings of the database, on which its functions and views may depend.\n${statements.join("")}`;
 }
 
 /** Makes the roles that the dump names, which pg_dump does not write. They cannot log in. */

@@ -37,6 +37,16 @@ const LEDGERS = [
   "schema_version",
 ];
 
+/** The settings of a database on which its code may depend. Others may be secrets, or are of the machine. */
+const SETTINGS = [
+  "datestyle",
+  "default_text_search_config",
+  "intervalstyle",
+  "plpgsql.variable_conflict",
+  "search_path",
+  "timezone",
+];
+
 /** Only a database with the modules has such schemas of the service; otherwise they are of something else. */
 const HAS_MODULES = "to_regclass('content_service.modules') is not null";
 const isOwn = (namespace: string) => `
@@ -135,6 +145,17 @@ export const SQL = {
     where r.oid in (select oid from named) and r.rolname !~ '^pg_'
       and r.oid <> 10
     order by r.rolname`,
+
+  settings: `
+    select distinct on (name) name, value
+    from pg_db_role_setting as s
+    join pg_database as d on d.datname = current_database() and s.setdatabase in (0, d.oid) and s.setrole in (0, d.datdba)
+    cross join unnest(s.setconfig) as setting
+    cross join lateral (
+      select lower(split_part(setting, '=', 1)) as name, substr(setting, strpos(setting, '=') + 1) as value
+    ) as parts
+    where name in (${list(SETTINGS)})
+    order by name, s.setrole desc, s.setdatabase desc`,
 
   extensions: `
     select extname::text as name, extnamespace::regnamespace::text as schema

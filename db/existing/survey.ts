@@ -14,6 +14,8 @@ export type Survey = {
   /** Roles of the application that have rights here, and those that the login may become. */
   readonly roles: readonly Role[];
   readonly extensions: readonly Extension[];
+  /** What sessions of the owner have from `alter database` or `alter role`: `search_path`, `music, public`. */
+  readonly settings: readonly Setting[];
   /** The schemas with the names of those of the service that it did not make. */
   readonly foreignSchemas: readonly string[];
   /** The type of `auth.user_id`, if the database has the modules of the service; null if it has not. */
@@ -97,6 +99,8 @@ export type Role = {
   readonly isGrantable: boolean;
 };
 
+export type Setting = { readonly name: string; readonly value: string };
+
 export type Extension = { readonly name: string; readonly schema: string };
 
 /** Reads the catalog in a transaction that can change nothing. */
@@ -115,6 +119,7 @@ export async function readSurvey(client: pg.Client): Promise<Survey> {
       tables: await rowsOf(SQL.tables),
       roles: await rowsOf(SQL.roles),
       extensions: await rowsOf(SQL.extensions),
+      settings: await rowsOf(SQL.settings),
     };
   } finally {
     await client.query("rollback");

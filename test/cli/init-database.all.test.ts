@@ -51,8 +51,8 @@ const APPLICATIONS = {
   rental: {
     files: ["applications/rental.sql"],
     found: [/^users +public\.customer, customer_id integer, email/m, /^authenticated: .* the rights of all_anon$/m],
-    settings: { MIGRATE: "on", AUTH_USER_ID: "integer", DB_SCHEMAS: "public" },
-    access: "| anon, ada, bob, service_role | granted | a row of defaults | granted | granted |",
+    settings: { MIGRATE: "on", AUTH_USER_ID: "integer", DB_SCHEMAS: "public,loyalty" },
+    access: "| anon, ada, bob | granted | a row of defaults | granted | granted |",
     reads: "films?select=title&limit=1",
   },
   forum: {

@@ -52,8 +52,23 @@ begin
   return query select c.* from public.customer as c where (select count(*) from public.rental as r where r.customer_id = c.customer_id) >= rentals;
 end $$;
 create aggregate public.concatenated(text) (sfunc = textcat, stype = text);
-grant usage on schema public to all_anon;
-grant all on all tables in schema public to all_anon;
+
+-- Found by the search_path of the database, as the table in the function is.
+create schema loyalty;
+do $$ begin execute format('alter database %I set search_path = public, loyalty', current_database()); end $$;
+set search_path = public, loyalty;
+create table loyalty.card (id int primary key, holder text);
+create function loyalty.clean(c loyalty.card) returns text language plpgsql stable as $$
+declare r card;
+begin
+  r := c;
+  return r.holder;
+end $$;
+create view loyalty.cards as select id, loyalty.clean(card) as holder from loyalty.card;
+grant usage on schema public, loyalty to all_anon;
+grant all on all tables in schema public, loyalty to all_anon;
+
+insert into loyalty.card values (1, 'Mary');
 
 insert into public.stores (city) values ('Lethbridge'), ('Woodridge');
 insert into public.customer (store_id, first_name, email) values (1, 'Mary', 'mary@example.com'), (2, 'Ann', null);
