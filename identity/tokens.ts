@@ -23,6 +23,7 @@ export const createTokens = (config: Config, secret: string, userId: UserIdType 
     audience: config.jwtAud,
     anonymousRole: config.dbAnonRole,
     accessSeconds: config.accessTokenTtl,
+    acceptsOtherKeys: config.jwtKeys,
     userId,
   });
 
@@ -112,6 +113,8 @@ export type TokenOptions = TokenKeys & {
   readonly anonymousRole: string;
   /** Seconds for which access tokens are valid. */
   readonly accessSeconds: number;
+  /** Whether API keys of other issuers that have the same secret are valid; the default is false. */
+  readonly acceptsOtherKeys?: boolean;
 };
 
 /**
@@ -126,9 +129,18 @@ export class Tokens implements Verifier {
   readonly #anonymousRole: string;
   readonly #accessSeconds: number;
   readonly #userId: UserIdType | null;
+  readonly #acceptsOtherKeys: boolean;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ audience, anonymousRole, accessSeconds, userId = null, ...keys }: TokenOptions) {
+  constructor({
+    audience,
+    anonymousRole,
+    accessSeconds,
+    userId = null,
+    acceptsOtherKeys = false,
+    ...keys
+  }: TokenOptions) {
+    this.#acceptsOtherKeys = acceptsOtherKeys;
     this.#userId = userId;
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
@@ -265,9 +277,12 @@ export class Tokens implements Verifier {
     const header = headerOf(token);
     const key = header && this.#keys.get(header.kid);
     if (!key) throw new TokenError("invalid");
-    const claims = claimsWith(key, token, { issuer: ISSUER });
+    const claims = claimsWith(key, token);
     if (claims === null) throw new TokenError("invalid");
-    requireClaims(claims, { audience: this.#audience, grace: 0 });
+    const isOwn = claims.iss === ISSUER;
+    if (!isOwn && !(this.#acceptsOtherKeys && isKey(claims))) throw new TokenError("invalid");
+    // The keys of a project have none.
+    requireClaims(claims, { audience: isOwn ? this.#audience : "", grace: 0 });
     if (claims.sub !== undefined) requireUserId(claims.sub, this.#userId);
     return claims;
   }
@@ -288,6 +303,10 @@ function requireUserId(subject: unknown, type: UserIdType | null): void {
     `the access token is not of a user of this service${type === null ? "" : `, whose ids are ${type}`}`,
   );
 }
+
+/** The claims of an API key, and of no user. */
+const isKey = ({ role, sub, type }: jwt.JwtPayload): boolean =>
+  KEY_ROLES.has(role) && sub === undefined && type === undefined;
 
 /** jsonwebtoken accepts tokens without expiry and of other types. */
 function isComplete(claims: jwt.JwtPayload): claims is Claims {

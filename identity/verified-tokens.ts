@@ -101,14 +101,13 @@ export function headerOf(token: string): jwt.JwtHeader | null {
   }
 }
 
-/** Null when the key has not signed the token, or when it is of another issuer. The other claims are not checked yet. */
+/** Null when the key has not signed the token. The claims are not checked yet. */
 export function claimsWith(
   { verify, algorithm }: Pick<Key, "verify" | "algorithm">,
   token: string,
-  rules: Pick<jwt.VerifyOptions, "issuer"> = {},
 ): jwt.JwtPayload | null {
   try {
-    const options = { ...rules, algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
+    const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
     const claims = jwt.verify(token, verify, options);
     return typeof claims === "object" && claims !== null && !Array.isArray(claims) ? claims : null;
   } catch {

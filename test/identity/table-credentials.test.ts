@@ -77,6 +77,11 @@ function outcome(credentials: Credentials, resolver = callers): string {
   }
 }
 
+/** The keys of a project of Supabase, which has the same secret. */
+const ofProject = (claims: object) =>
+  signByHand({ iss: "supabase", iat: 1_700_000_000, exp: 4_000_000_000, ...claims });
+const [projectAnon, projectService] = [ofProject({ role: "anon" }), ofProject({ role: "service_role" })];
+
 const NO_KEY = "401 PGRST302 No API key found in request";
 const BAD_KEY = "401 PGRST301 Invalid API key";
 const BAD_TOKEN = "401 PGRST301 the access token is not valid: sign in again";
@@ -137,6 +142,36 @@ test.each<[string, Credentials, string]>([
 ])("a request with %s resolves to its caller or is refused", (_what, credentials, expected) =>
   expect(outcome(credentials)).toBe(expected),
 );
+
+describe("of the keys of a project with the same secret,", () => {
+  const options = { secret: SECRET, privateKey: "", audience: "shop", anonymousRole: "web_anon", accessSeconds: 3600 };
+  const accepting = new Tokens({ ...options, acceptsOtherKeys: true });
+  const own = accepting.issuePair({ id: "1", name: "Ada", role: "authenticated", permissions: [] }).accessToken;
+  const USER = { sub: "1", aud: "shop", role: "authenticated", type: "access" };
+
+  test.each<[string, Credentials, string]>([
+    ["the anonymous key", { apikey: projectAnon }, "web_anon"],
+    [
+      "the anonymous key twice, as clients send it",
+      { apikey: projectAnon, authorization: bearer(projectAnon) },
+      "web_anon",
+    ],
+    ["the anonymous key and a user's token", { apikey: projectAnon, authorization: bearer(own) }, "authenticated 1"],
+    ["the service key", { apikey: projectService, authorization: bearer(projectService) }, "service_role"],
+    ["the service key in a browser", { apikey: projectService, origin: "https://a.example" }, BROWSER],
+    ["a key of another role", { apikey: ofProject({ role: "admin" }) }, BAD_KEY],
+    ["a key without an expiry", { apikey: ofProject({ role: "anon", exp: undefined }) }, BAD_KEY],
+    ["an expired key", { apikey: ofProject({ role: "anon", exp: now - 10 }) }, BAD_KEY],
+    ["a user's token of the project", { apikey: projectAnon, authorization: bearer(ofProject(USER)) }, BAD_TOKEN],
+    ["a token with a subject as key", { apikey: ofProject({ ...USER, role: "service_role" }) }, BAD_KEY],
+  ])("%s is accepted or refused", (_what, credentials, expected) =>
+    expect(outcome(credentials, callersOf(accepting, true, "web_anon"))).toBe(expected),
+  );
+
+  test.each([projectAnon, projectService])("none is accepted with JWT_KEYS=off", (apikey) =>
+    expect(outcome({ apikey })).toBe(BAD_KEY),
+  );
+});
 
 describe("with API_KEY_REQUIRED=off,", () => {
   test.each<[string, Credentials, string]>([
