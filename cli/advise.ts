@@ -8,7 +8,8 @@ import { type Advice, type AdviceOptions, advise, readRules } from "../db/adviso
 import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
-import { CommandError, readService, withOwner } from "./command.ts";
+import { settingsInDatabase } from "../db/transaction/live-settings.ts";
+import { CommandError, ownerUrl, readService, withOwner } from "./command.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
@@ -45,7 +46,8 @@ export async function adviseCommand(args: string[], environment?: Environment): 
   const options = readOptions(args);
   if (options.help) return HELP;
   if (options.rules) return listRules();
-  const configured = await readService(environment);
+  const given = await readService(environment);
+  const configured = { ...given, config: (await settingsInDatabase(given.config, ownerUrl(given.config))).config };
   const advice = await withOwner(configured.config, (client) => readAdvice(client, configured));
   const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
   const output = options.json

@@ -9,6 +9,7 @@ import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-pl
 import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { shortageOf } from "../db/cluster/connections.ts";
+import { whyNoCaller } from "../db/cluster/foreign-auth.ts";
 import { passwordStep, refusalsOf, SOURCE, whyNotSettable, withOtherPasswords } from "../db/cluster/login-passwords.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
@@ -18,7 +19,7 @@ import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/op
 import { findLogins, loginName } from "../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { whyNotAnnounced } from "../db/follow/notifications.ts";
-import { ignoredInDatabase } from "../db/transaction/live-settings.ts";
+import { ignoredInDatabase, settingsInDatabase } from "../db/transaction/live-settings.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
@@ -38,9 +39,8 @@ const error = (text: string): Check => ({ level: "error", text });
 export type DatabaseChecks = { readonly service: readonly Check[]; readonly advice: readonly Check[] };
 
 /** Checks the database at `url`, which the service would use with these settings. Nothing is changed. */
-export async function checkDatabase(url: string, configured: Configured): Promise<DatabaseChecks> {
-  const { config } = configured;
-  const directUrl = config.databaseDirectUrl || url;
+export async function checkDatabase(url: string, given: Configured): Promise<DatabaseChecks> {
+  const directUrl = given.config.databaseDirectUrl || url;
   const found: Check[] = [];
   const advice: Check[] = [];
   const collect = async (subject: string, checks: Checks, into = found) => {
@@ -52,6 +52,12 @@ export async function checkDatabase(url: string, configured: Configured): Promis
   };
   await collect("connection", checkConnections([...new Set([url, directUrl])]));
   if (found.some(({ level }) => level === "error")) return { service: found, advice };
+  const effective = await settingsInDatabase(given.config, url).catch(({ message }: Error) => {
+    found.push(error(`settings: ${message}`));
+  });
+  if (effective === undefined) return { service: found, advice };
+  const { config, inDatabase } = effective;
+  const configured = { ...given, config };
   await withClient(url, async (client) => {
     await collect("version", checkVersion(client));
     const isStarted = await hasStarted(client, config).catch(({ message }: Error) => {
@@ -61,7 +67,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     const logins = await missingLogins(client, config);
     const hasLogins = isStarted && logins.missing.length === 0;
     if (hasLogins) {
-      await collect("roles", checkRoles(client, config));
+      await collect("roles", checkRoles(client, config, inDatabase));
       await collect("grants", checkGrants(directUrl, config));
       await collect("passwords", checkPasswords(client, directUrl, config));
     } else found.push(isStarted ? withoutLogins(logins, config) : BEFORE_START);
@@ -131,10 +137,12 @@ async function* checkVersion(client: pg.Client): Checks {
   else yield ok(`PostgreSQL ${version}`);
 }
 
-async function* checkRoles(client: pg.Client, config: Config): Checks {
+async function* checkRoles(client: pg.Client, config: Config, inDatabase: readonly string[]): Checks {
   const { logins } = await setupOf(client, config);
   if (!config.isManaged) {
-    await refuseUnservable(client, { anonymousRole: config.dbAnonRole, schemas: config.dbSchemas });
+    await refuseUnservable(client, { anonymousRole: config.dbAnonRole, schemas: config.dbSchemas, inDatabase });
+    const noCaller = await whyNoCaller(client);
+    if (noCaller !== null) yield warning(noCaller);
   }
   yield ok(`${logins.join(", ")} may become the roles of callers`);
   const noServiceKey = config.isManaged ? await whyNoServiceKey(client) : null;

@@ -19,11 +19,13 @@ export async function openConfigured(
 ): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
-  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
+  const effective = await settingsInDatabase(config, config.databaseUrl);
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = effective.config;
+  const { inDatabase } = effective;
   const editors = editorsOf(application);
   const { migrationsFolder, seedFile } = application;
   const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
-  const opened = await openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
+  const opened = await openDatabase({ ...config, ...own, anonymousRole, schemas, inDatabase, log: migrationLog(log) });
   const shortage = await withClient(opened.listenUrl, (client) => shortageOf(client, config));
   if (shortage !== null) log.warn(shortage.message);
   return opened;

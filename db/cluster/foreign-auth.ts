@@ -50,7 +50,7 @@ async function refuseForeignSchemas(
   const named = taken.map(({ name, schema }) => `${schema} (module ${name})`).join(", ");
   throw new MigrationFailure(
     `this database has schemas that are not of this service, with names that its modules need: ${named}. ` +
-      `${adviceFor(added, taken)} To serve the database unchanged, with the tokens of your own issuer, set MIGRATE=off.`,
+      `${adviceFor(added, taken)}To serve the database unchanged, with the tokens of your own issuer, set MIGRATE=off.`,
   );
 }
 
@@ -59,7 +59,10 @@ function adviceFor(added: readonly Module[], taken: readonly { readonly name: st
     .map(({ name }) => name)
     .filter((name) => name !== "caller" && !taken.some((each) => each.name === name));
   const users = taken.some(({ name }) => name === "auth") ? " Users then sign in where they do now." : "";
-  return left.length === 0 ? "" : `To use the other modules, set MODULES=${left.join()}.${users}`;
+  if (left.length > 0) return `To use the other modules, set MODULES=${left.join()}.${users} `;
+  // The others are installed.
+  const isMore = !added.some(({ name }) => name === "caller");
+  return isMore ? `To use the other modules, take ${taken.map(({ name }) => name).join()} out of MODULES. ` : "";
 }
 
 /** Policies ask `auth.uid()` who the caller is, so that of another schema has to read the claims that the service passes. */
@@ -80,6 +83,29 @@ async function refuseOtherCallers(client: pg.ClientBase): Promise<void> {
       `${NO_CALLER} a function auth.uid() that returns the subject of the setting request.jwt.claims`,
     );
 }
+
+/** Why policies of a database that is served as it is see no user in auth.uid(). Null if they do, or if there is no such function. */
+export async function whyNoCaller(client: pg.ClientBase): Promise<string | null> {
+  const type = await userIdIn(client);
+  if (type === null) return null;
+  await client.query("begin read only");
+  try {
+    const claims = JSON.stringify({ sub: SAMPLES[type] });
+    await client.query("select set_config('request.jwt.claims', $1, true)", [claims]);
+    const { rows } = await client.query<{ id: string | null }>("select auth.uid()::text as id");
+    return rows[0]!.id === SAMPLES[type] ? null : OTHER_CALLER;
+  } catch (error) {
+    // The roles of callers may call it, and their login need not.
+    if ((error as pg.DatabaseError).code === "42501") return null;
+    throw error;
+  } finally {
+    await client.query("rollback");
+  }
+}
+
+const OTHER_CALLER =
+  "auth.uid() does not return the subject of the setting request.jwt.claims, which the service sets, so policies that call it see no user: " +
+  "let it return (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub') in its type";
 
 const SAMPLES: Readonly<Record<UserIdType, string>> = {
   uuid: "6b1f3c9e-0a52-4d7e-9c41-2f8d5e7a1b30",

@@ -52,6 +52,8 @@ export type OpenOptions = Pick<
   readonly seedFile: string | null;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
+  /** Those of the settings DB_SCHEMAS and DB_ANON_ROLE that the database has, as for PostgREST. */
+  readonly inDatabase?: readonly string[];
   /** Runs as the owner after the migrations and the seed. */
   readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;
@@ -209,7 +211,7 @@ export async function refuseOldServer(client: pg.Client): Promise<void> {
 /** Without these checks each request would fail, or find nothing, without a helpful message. */
 export async function refuseUnservable(
   client: pg.Client,
-  { anonymousRole, schemas }: Pick<OpenOptions, "anonymousRole" | "schemas">,
+  { anonymousRole, schemas, inDatabase = [] }: Pick<OpenOptions, "anonymousRole" | "schemas" | "inDatabase">,
 ): Promise<void> {
   const { rows } = await client.query(
     `select current_user as login,
@@ -220,9 +222,11 @@ export async function refuseUnservable(
     [anonymousRole, schemas],
   );
   const { login, member, bypasses, missing } = rows[0];
-  if (missing !== null) throw new Error(`DB_SCHEMAS names schemas that do not exist: ${missing}`);
+  const named = (setting: string) =>
+    inDatabase.includes(setting) ? `pgrst.${setting.toLowerCase()}, a setting in the database,` : setting;
+  if (missing !== null) throw new Error(`${named("DB_SCHEMAS")} names schemas that do not exist: ${missing}`);
   if (anonymousRole === "") return;
-  if (member === null) throw new Error(`the role "${anonymousRole}" of DB_ANON_ROLE does not exist`);
+  if (member === null) throw new Error(`the role "${anonymousRole}" of ${named("DB_ANON_ROLE")} does not exist`);
   if (!member)
     throw new Error(
       `the login "${login}" may not become "${anonymousRole}": ` +

@@ -95,9 +95,15 @@ export class LiveSettings {
   }
 }
 
-/** The settings with those in the database, before the service starts. */
-export async function settingsInDatabase(config: Config, url: string): Promise<Config> {
-  return config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).config : config;
+/** The settings with those in the database, before the service starts, and the names of these, such as `DB_SCHEMAS`. */
+export async function settingsInDatabase(
+  config: Config,
+  url: string,
+): Promise<{ readonly config: Config; readonly inDatabase: readonly string[] }> {
+  if (!config.dbConfig) return { config, inDatabase: [] };
+  const settings = await readSettings(url, config);
+  const inDatabase = settings.map(([name]) => name.toUpperCase());
+  return { config: withDatabaseSettings(config, settings).config, inDatabase };
 }
 
 const LOGIN_SETTINGS = `

@@ -60,7 +60,7 @@ test("a database that can be served has one line per subject, and each finding n
   const [empty, about, ...advice] = lines.slice(11);
   expect([empty, about]).toEqual(["", ABOUT_TABLES]);
   expect(advice.every((line) => /^(warning|ok) +advice: /.test(line))).toBe(true);
-  expect(advice.join("\n")).toContain(`to fix it: revoke ${support} from ${login};`);
+  expect(advice.join("\n")).toContain(`service key of Supabase: -- revoke ${support} from ${login};`);
   const leftOut = /^warning +advice: column public\.folders\.words: GraphQL has no type/;
   expect(advice).toContainEqual(expect.stringMatching(leftOut));
   expect(advice.join("\n")).not.toContain("tasks.search");
@@ -90,6 +90,40 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
   expect(exitCode).toBe(1);
 });
 
+test("settings in the database count, and an error names the one that is wrong", async () => {
+  const login = trackit.role("api");
+  await trackit.database.owner.query(`alter role ${login} set pgrst.db_schemas = 'public, gone'`);
+  try {
+    const { exitCode, lines } = await examine();
+    expect(lines).toContain(
+      "error     roles: pgrst.db_schemas, a setting in the database, names schemas that do not exist: gone",
+    );
+    expect(exitCode).toBe(1);
+  } finally {
+    await trackit.database.owner.query(`alter role ${login} reset pgrst.db_schemas`);
+  }
+});
+
+test("a function auth.uid() that reads an older setting is a warning", async () => {
+  const { owner } = trackit.database;
+  const uid = (setting: string) => `create or replace function auth.uid() returns uuid language sql stable as
+    $$ select (${setting})::uuid $$`;
+  await owner.query(`create schema auth; grant usage on schema auth to public;
+    ${uid("nullif(current_setting('request.jwt.claim.sub', true), '')")}`);
+  try {
+    const warned = async () => (await examine()).lines.filter((line) => line.includes("auth.uid()"));
+    expect(await warned()).toEqual([
+      expect.stringMatching(
+        /^warning {3}roles: auth\.uid\(\) does not return .* request\.jwt\.claims, .*: let it return/,
+      ),
+    ]);
+    await owner.query(uid("nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub'"));
+    expect(await warned()).toEqual([]);
+  } finally {
+    await owner.query("drop schema auth cascade");
+  }
+});
+
 test("an error in the tables, with which the service runs, is named apart, and the exit code is 0", async () => {
   await trackit.database.owner.query("comment on table public.plans is null");
   try {
@@ -97,7 +131,7 @@ test("an error in the tables, with which the service runs, is named apart, and t
     expect(lines.slice(0, lines.indexOf(ABOUT_TABLES)).filter((line) => line.startsWith("error"))).toEqual([]);
     expect(lines.slice(lines.indexOf(ABOUT_TABLES)).filter((line) => line.startsWith("error"))).toEqual([
       expect.stringMatching(
-        /advice: table public\.plans: .*to fix it: alter table public\.plans enable row level security;/,
+        /advice: table public\.plans: .*to fix it: begin; create policy .* alter table public\.plans enable row level security; commit;/,
       ),
     ]);
     expect(exitCode).toBe(0);
