@@ -5,7 +5,7 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
-import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
+import { countsOf, type Finding, grouped, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { settingsInDatabase } from "../db/transaction/live-settings.ts";
@@ -92,7 +92,7 @@ async function listRules(): Promise<string> {
 }
 
 function textOf(shown: readonly Finding[], { findings, accepted }: Advice, showsAccepted: boolean): string {
-  const blocks = shown.map(({ level, rule, object, reason, fix }) =>
+  const blocks = grouped(shown).map(({ level, rule, object, reason, fix }) =>
     [`${level}: ${object}`, `  ${reason} (${rule})`, ...(fix === null ? [] : [indented(fix)])].join("\n"),
   );
   const others = showsAccepted

@@ -3,7 +3,7 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../config/postgrest-names.ts";
-import { GRAPHQL_SCHEMA, sentenceOf, setupOf } from "../db/advisor/finding.ts";
+import { setupOf } from "../db/advisor/finding.ts";
 import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
 import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
@@ -24,9 +24,9 @@ import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import { checkAccounts } from "./account-checks.ts";
-import { readAdvice } from "./advise.ts";
+import { checkAdvice } from "./advice-check.ts";
 
-/** Seconds by which the clocks may differ. Tokens are accepted with a tolerance of 30 seconds, in which the network has a part. */
+/** Seconds by which the clocks may differ: tokens have a tolerance of 30, in which the network has a part. */
 const CLOCK_SECONDS = 5;
 
 type Checks = AsyncGenerator<Check>;
@@ -290,15 +290,4 @@ async function* checkSettings(url: string, { config, application }: Configured):
   if (shortage?.stops === "upgrade") warnings.push(shortage.message);
   if (shortage === null && warnings.length === 0) yield ok("they are valid");
   yield* warnings.map(warning);
-}
-
-/** Without its schema, GraphQL is not served: this is added to the checks of the service. */
-async function* checkAdvice(client: pg.Client, configured: Configured, service: Check[]): Checks {
-  const { findings } = await readAdvice(client, configured);
-  const shown = findings.filter(({ level, rule }) => level !== "note" && rule !== GRAPHQL_SCHEMA);
-  for (const finding of findings)
-    if (finding.rule === GRAPHQL_SCHEMA)
-      service.push({ level: finding.level, text: `GraphQL: ${sentenceOf(finding)}` });
-  if (shown.length === 0) yield ok(`${COMMAND} advise has no errors or warnings`);
-  for (const finding of shown) yield { level: finding.level, text: sentenceOf(finding) };
 }

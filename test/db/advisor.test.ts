@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { advise, parseAcceptances, readRules } from "../../db/advisor/advisor.ts";
-import { CALLER_ROLES, type Finding } from "../../db/advisor/finding.ts";
+import { CALLER_ROLES, type Finding, grouped } from "../../db/advisor/finding.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -448,6 +448,22 @@ test("a finding is accepted by a smart tag, or by a line of a file, with its rea
     ["table shop.rates", "rates are public"],
     ["table shop.units", "units are public"],
   ]);
+});
+
+test("many findings with the same reason are one, with the SQL of all", async () => {
+  const names = ["a", "b", "c", "d", "e"];
+  await inShop(
+    names.map((name) => `create table ${name} (id int primary key); grant select on ${name} to anon;`).join(""),
+  );
+  const found = await findingsOf("table-without-row-security");
+  const [all, ...others] = grouped(found);
+  expect([all!.count, all!.object, others]).toEqual([
+    5,
+    "5 objects: table shop.a, table shop.b, table shop.c and 2 more",
+    [],
+  ]);
+  expect(all!.fix!.match(/enable row level security/g)).toHaveLength(5);
+  expect(grouped(found.slice(0, 3)).map(({ count }) => count)).toEqual([1, 1, 1]);
 });
 
 test("a malformed line of a file of accepted findings is an error that names the line", () => {
