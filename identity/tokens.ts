@@ -5,10 +5,10 @@ import type { UserIdType } from "../config/modules.ts";
 import type { Caller } from "../db/caller.ts";
 import { type Challenge, type Proof, toSeconds } from "./account.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
+import { requireUserId } from "./user-ids.ts";
 import {
   type CacheUse,
   claimsWith,
-  failedClaim,
   headerOf,
   requireClaims,
   TokenError,
@@ -281,27 +281,10 @@ export class Tokens implements Verifier {
     if (claims === null) throw new TokenError("invalid");
     const isOwn = claims.iss === ISSUER;
     if (!isOwn && !(this.#acceptsOtherKeys && isKey(claims))) throw new TokenError("invalid");
-    // The keys of a project have none.
     requireClaims(claims, { audience: isOwn ? this.#audience : "", grace: 0 });
     if (claims.sub !== undefined) requireUserId(claims.sub, this.#userId);
     return claims;
   }
-}
-
-/** What can be an id of each type. */
-const USER_IDS: Readonly<Record<UserIdType, RegExp>> = {
-  uuid: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
-  bigint: /^[1-9][0-9]{0,17}$/,
-  integer: /^[1-9][0-9]{0,8}$/,
-  text: /^\S{1,200}$/,
-};
-
-/** Throws TokenError for a subject that no user of the database can have: its functions could not read it. */
-function requireUserId(subject: unknown, type: UserIdType | null): void {
-  if (typeof subject === "string" && USER_IDS[type ?? "text"].test(subject)) return;
-  throw failedClaim(
-    `the access token is not of a user of this service${type === null ? "" : `, whose ids are ${type}`}`,
-  );
 }
 
 /** The claims of an API key, and of no user. */
