@@ -46,8 +46,10 @@ test("npx content-service advise prints level, object, reason and fix of each fi
     exitCode: 1,
     stdout: `error: table public.rates
   it has no row-level security: anon may use all rows (table-without-row-security)
-    alter table public.rates enable row level security;
+    begin;
     create policy "…" on public.rates to anon using (…);
+    alter table public.rates enable row level security;
+    commit;
 
 1 error, 0 warnings, 0 notes, 4 accepted
 `,
