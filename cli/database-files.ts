@@ -7,6 +7,7 @@ import { NAME } from "../db/existing/account-columns.ts";
 import { DUMP_WITHOUT_SERVICE, writeRoles, writeSettings } from "../db/existing/dump.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
+import { SUPABASE_PUBLICATION } from "../db/existing/survey-queries.ts";
 import { accountsFor, LATER } from "./database-accounts.ts";
 import { type ResourceFile, resourcesFor } from "./database-resource.ts";
 import { seedFor } from "./database-seed.ts";
@@ -14,9 +15,6 @@ import { FIXTURES, manifestFor, type NewFile } from "./new-files.ts";
 
 const TEMPLATE = fileURLToPath(new URL("../template/", import.meta.url));
 const VITEST = "5.1.0";
-
-/** What applications need with `MODULES`: the feed would change tables of the application. */
-const MODULES = "auth,tasks,channels";
 
 type Options = {
   readonly folder: string;
@@ -66,13 +64,14 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
   ];
 }
 
-function configuration({ choice }: Plan, resources: readonly ResourceFile[]): string {
-  const { migrate, schemas, roles, userId } = choice;
+function configuration({ choice, survey }: Plan, resources: readonly ResourceFile[]): string {
+  const { migrate, modules, schemas, roles, userId } = choice;
   const settings: Readonly<Record<string, string>> = {
     MIGRATE: migrate,
-    ...(migrate === "off" ? {} : { MODULES, AUTH_USER_ID: userId, SIGNUP: "off" }),
+    ...(migrate === "off" ? {} : { MODULES: modules.join(), AUTH_USER_ID: userId, SIGNUP: "off" }),
     DB_SCHEMAS: schemas.join(","),
     ...(migrate === "off" ? { DB_ANON_ROLE: roles.anonymous?.name ?? "none", API_KEY_REQUIRED: "off" } : {}),
+    ...(migrate === "off" && survey.hasSupabasePublication ? { CHANGES_PUBLICATION: SUPABASE_PUBLICATION } : {}),
   };
   const lines = Object.entries(settings).map(
     ([name, value]) => `${name === "SIGNUP" ? ABOUT_SIGNUP : ""}    ${name}: ${JSON.stringify(value)},\n`,
@@ -144,7 +143,7 @@ test("rights have not changed", async () => {
 function accessAsIs({ survey, choice }: Plan): string {
   const { anonymous } = choice.roles;
   const sub = choice.users?.id === "uuid" ? "00000000-0000-4000-8000-000000000001" : "1";
-  const callers = rolesOfCallers(survey)
+  const callers = rolesOfCallers(survey, choice)
     .filter(({ name }) => name !== anonymous?.name)
     .map(({ name }) => {
       const role = JSON.stringify(name);

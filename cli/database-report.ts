@@ -1,12 +1,12 @@
 import type { Choice } from "../db/existing/choice.ts";
 import type { Survey, Table } from "../db/existing/survey.ts";
-import { isServiceRole } from "../db/existing/survey-queries.ts";
+import { isServiceRole, SUPABASE_PUBLICATION } from "../db/existing/survey-queries.ts";
 
 /** A longer list is cut. */
 const SHOWN = 6;
 
 /** What a database has, in columns for people. */
-export function describeSurvey(survey: Survey, { users }: Choice): string {
+export function describeSurvey(survey: Survey, { users, migrate }: Choice): string {
   const { version, database, login, tables, roles, extensions, foreignSchemas, installedId, otherTool } = survey;
   const own = tables.filter(({ isTable }) => isTable);
   const names = (chosen: readonly Table[]) => listed(chosen.map(({ sql }) => sql));
@@ -22,7 +22,11 @@ export function describeSurvey(survey: Survey, { users }: Choice): string {
     ["users", users === null ? "no table with an e-mail and one key was found" : aboutUsers(users)],
     [
       "roles",
-      listed(roles.filter(({ name }) => !isServiceRole(name)).map(({ name, ...role }) => name + aboutRole(role))),
+      listed(
+        roles
+          .filter(({ name }) => migrate === "off" || !isServiceRole(name))
+          .map(({ name, ...role }) => name + aboutRole(role)),
+      ),
     ],
     ["without key", names(own.filter(({ key }) => key.length === 0))],
     ["without policies", withoutPolicies(reachable)],
@@ -80,10 +84,16 @@ const MIGRATE = {
 };
 
 /** The chosen settings, and why. */
-export function describeChoice({ migrate, reason, userId, schemas, roles }: Choice): string {
+export function describeChoice({ migrate, reason, modules, userId, schemas, roles }: Choice, survey: Survey): string {
   const lines = [
     `MIGRATE=${migrate}: ${MIGRATE[migrate]}${reason === null ? "" : `, because ${reason}`}`,
+    ...(migrate !== "off" && survey.foreignSchemas.length > 0
+      ? [`MODULES=${modules.join()}: without those that need ${survey.foreignSchemas.join(", ")}, of something else`]
+      : []),
     `DB_SCHEMAS=${schemas.join(",")}: what the API serves`,
+    ...(migrate === "off" && survey.hasSupabasePublication
+      ? [`CHANGES_PUBLICATION=${SUPABASE_PUBLICATION}: the tables whose changes clients receive`]
+      : []),
     ...(migrate === "off"
       ? [`DB_ANON_ROLE=${roles.anonymous?.name ?? "none"}: the role of callers without a token`]
       : [

@@ -9,7 +9,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { postgresUrl } from "../config/postgres-url.ts";
 import { parseValue } from "../config/setting-types.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
-import type { Choice } from "../db/existing/choice.ts";
+import { type Choice, isSupabase } from "../db/existing/choice.ts";
 import { dumpArguments } from "../db/existing/dump.ts";
 import { type Plan, planFor } from "../db/existing/plan.ts";
 import { whoRuns } from "../db/existing/preparation.ts";
@@ -40,7 +40,7 @@ export async function initDatabase(given: string, options: Options): Promise<str
   const files = await filesFor(plan, { folder, replaces, environment });
   await writeFiles(folder, files, options);
   const written = files.map(({ file }) => `  ${file}\n`).join("");
-  return `${describeSurvey(survey, plan.choice)}\n${describeChoice(plan.choice)}\n${written}\n${nextSteps(plan, options)}`;
+  return `${describeSurvey(survey, plan.choice)}\n${describeChoice(plan.choice, survey)}\n${written}\n${nextSteps(plan, options)}`;
 }
 
 /** Throws CommandError. */
@@ -153,7 +153,9 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
     ...(first.length > 0 ? [first.join("\n   ")] : []),
     `Install the packages:\n${indented(installCommands(folder, given).join("\n"))}`,
     ...(choice.migrate === "off"
-      ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
+      ? [
+          `In .env, set JWT_SECRET to the secret of ${isSupabase(survey) ? SUPABASE : "your issuer, or JWT_ISSUERS; tokens name the role of the caller."}`,
+        ]
       : [`Read db/schema/sign-in.sql: ${aboutSignIn(signIn, choice)}`]),
     ...(choice.migrate !== "off" && choice.roles.signedIn === null && signIn.roles.length === 0 ? [NO_RIGHTS] : []),
     ...("reason" in dump
@@ -169,6 +171,8 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
   return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
 }
 
+const SUPABASE =
+  "the project, which its own .env has: its anon and service keys and the tokens of its users are then valid. With another secret, all of them get 401.";
 const OWNER =
   'The login is a superuser, and the service needs only the owner of the database. For production, give it one before the first start: node_modules/content-service/docs/configuration.md, "Change the owner".';
 

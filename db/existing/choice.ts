@@ -1,4 +1,5 @@
-import { USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
+import { type ModuleName, USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
+import { MODULES } from "../modules/modules.ts";
 import type { Role, Survey, Table } from "./survey.ts";
 import { SERVICE_ROLES } from "./survey-queries.ts";
 
@@ -7,6 +8,8 @@ export type Choice = {
   readonly migrate: "on" | "modules" | "off";
   /** Why it is not `on`; null if it is. */
   readonly reason: string | null;
+  /** The modules to install, unless it is `off`. */
+  readonly modules: readonly ModuleName[];
   readonly users: Users | null;
   /** The type of the ids of users. */
   readonly userId: UserIdType;
@@ -27,23 +30,35 @@ export type CallerRoles = {
   readonly others: readonly Role[];
 };
 
+/** What applications need: the feed would change their tables. */
+const NEEDED: readonly ModuleName[] = ["auth", "tasks", "channels"];
+
 export function choose(survey: Survey): Choice {
-  const { tables, installedId } = survey;
+  const { tables, installedId, foreignSchemas } = survey;
   const reason = reasonAgainstModules(survey);
   const users = findUsers(tables, reason === null ? installedId : null);
+  const isFree = (name: ModuleName) => !schemasOf(name).some((schema) => foreignSchemas.includes(schema));
   return {
     migrate: reason !== null ? "off" : survey.otherTool !== null ? "modules" : "on",
     reason: reason ?? (survey.otherTool && `${survey.otherTool} is of another tool, which keeps migrating your tables`),
+    modules: NEEDED.filter(isFree),
     users,
-    userId: installedId ?? users?.id ?? "uuid",
-    schemas: servedSchemas(tables),
+    userId: installedId ?? users?.id ?? idWithoutEmail(tables) ?? "uuid",
+    schemas: servedSchemas(survey),
     roles: callerRoles(survey, reason !== null),
   };
 }
 
+const schemasOf = (name: ModuleName): readonly string[] => MODULES.find((module) => module.name === name)!.schemas;
+
+/** Whether it is a project of Supabase, whose parts have schemas beside those of the application. */
+export const isSupabase = ({ foreignSchemas, schemas }: Survey): boolean =>
+  foreignSchemas.includes("auth") && schemas.some(({ name }) => /^(storage|_realtime|supabase_migrations)$/.test(name));
+
 /** Why the service must not install its modules; null if it may. */
 function reasonAgainstModules({ foreignSchemas, tables, login }: Survey): string | null {
-  if (foreignSchemas.length > 0)
+  const optional = NEEDED.filter((name) => name !== "auth").flatMap(schemasOf);
+  if (foreignSchemas.some((schema) => !optional.includes(schema)))
     return `the schemas ${foreignSchemas.join(", ")} are of something else, and the modules of the service need these names`;
   const isOwner = tables.length === 0 || tables.some(({ isOwned, isTable }) => isOwned && isTable);
   return login.isSuperuser || isOwner ? null : `${login.name} owns no table here`;
@@ -62,7 +77,7 @@ function findUsers(tables: readonly Table[], installed: UserIdType | null): User
     const [key, ...more] = table.key;
     const id = IDS[table.columns.find(({ name }) => name === key)?.base.replace(/\(.*/, "") ?? ""];
     const email = table.columns.find(({ name }) => EMAIL.test(name));
-    if (!table.isTable || !key || more.length > 0 || !id || !email) return [];
+    if (!table.isTable || !key || more.length > 0 || !id || !email || isOfUsers(table)) return [];
     return installed === null || installed === id ? [{ table, key, id, email: email.name }] : [];
   });
   const referring = ({ table }: Users) =>
@@ -72,8 +87,29 @@ function findUsers(tables: readonly Table[], installed: UserIdType | null): User
   return found.filter((users) => rank(users) > 0).sort((a, b) => rank(b) - rank(a))[0] ?? null;
 }
 
-/** The schemas with tables that others than their owners may use; without any, all with tables. */
-function servedSchemas(tables: readonly Table[]): readonly string[] {
+/** `user_emails` has the e-mails of the users in another table. */
+const isOfUsers = ({ name, references }: Table): boolean =>
+  /_e?mails?$/i.test(name) && references.some(({ table }) => isNamedUsers(table));
+
+const isNamedUsers = (sql: string): boolean => USERS.test(sql.slice(sql.lastIndexOf(".") + 1).replaceAll('"', ""));
+
+/** The type of the key of a table of users whose e-mails another table has. */
+function idWithoutEmail(tables: readonly Table[]): UserIdType | null {
+  const named = tables.filter(isOfUsers).flatMap(({ references }) => references.map(({ table }) => table));
+  const users = tables.find(({ sql, key }) => named.includes(sql) && isNamedUsers(sql) && key.length === 1);
+  return IDS[users?.columns.find(({ name }) => name === users.key[0])?.base ?? ""] ?? null;
+}
+
+/** Of Supabase, beside those of the application. */
+const PLATFORM = /^(_?auth|_?realtime|storage|vault|graphql(_public)?|net|cron|pgsodium|extensions|supabase_\w+)$/;
+
+/** What PostgREST serves, if a role has it; or the schemas with tables that others than their owners may use; without any, all with tables. */
+function servedSchemas(survey: Survey): readonly string[] {
+  const isOwn = (name: string) => !isSupabase(survey) || !PLATFORM.test(name);
+  const named = survey.postgrestSchemas?.split(",").map((name) => name.trim().replace(/^"(.*)"$/, "$1")) ?? [];
+  const existing = named.filter((name) => survey.schemas.some((schema) => schema.name === name) && isOwn(name));
+  if (existing.length > 0) return existing;
+  const tables = survey.tables.filter(({ schema }) => isOwn(schema));
   const granted = tables.filter(({ grantees }) => grantees.length > 0);
   const names = new Set((granted.length > 0 ? granted : tables).map(({ schema }) => schema));
   return names.size === 0 ? ["public"] : [...names].sort((a, b) => Number(b === "public") - Number(a === "public"));

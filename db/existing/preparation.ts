@@ -14,7 +14,7 @@ export type Preparation = {
 /** What must be run before the start. Empty if nothing is missing. */
 export function preparationFor(survey: Survey, choice: Choice): readonly Preparation[] {
   return choice.migrate === "off"
-    ? loginFor(survey).map((sql) => ({ sql, owner: null }))
+    ? loginFor(survey, choice).map((sql) => ({ sql, owner: null }))
     : [...rightsFor(survey, choice), ...grantsFor(survey, choice)];
 }
 
@@ -26,15 +26,15 @@ export function whoRuns(statements: readonly Preparation[]): string {
     : `As ${owner}, or as a superuser of the server`;
 }
 
-/** The roles that callers may have in a database that is served as it is. */
-export function rolesOfCallers({ roles, tables }: Survey): readonly Role[] {
-  const used = new Set(tables.flatMap(({ grantees }) => grantees));
+/** The roles that callers may have in a database that is served as it is: those with rights on what is served. */
+export function rolesOfCallers({ roles, tables }: Survey, { schemas }: Pick<Choice, "schemas">): readonly Role[] {
+  const used = new Set(tables.filter(({ schema }) => schemas.includes(schema)).flatMap(({ grantees }) => grantees));
   return roles.filter(({ name, canLogin, bypassesPolicies }) => used.has(name) && !canLogin && !bypassesPolicies);
 }
 
 /** The service becomes the roles of callers, so its login should have no rights itself. */
-function loginFor(survey: Survey): readonly string[] {
-  const callers = rolesOfCallers(survey);
+function loginFor(survey: Survey, choice: Choice): readonly string[] {
+  const callers = rolesOfCallers(survey, choice);
   const { login, tables } = survey;
   const hasRights = login.bypassesPolicies || tables.some(({ isOwned }) => isOwned);
   if (callers.length === 0 || (!hasRights && callers.some(({ isMine }) => isMine))) return [];

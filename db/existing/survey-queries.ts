@@ -1,5 +1,8 @@
 import { MODULES } from "../modules/modules.ts";
 
+/** The publication of the changes that clients of Supabase receive. */
+export const SUPABASE_PUBLICATION = "supabase_realtime";
+
 const list = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
 
 /** The roles that the service makes or needs. */
@@ -70,7 +73,15 @@ export const SQL = {
        where ${HAS_MODULES} and oid = to_regtype('auth.user_id')) as "installedId",
       (select c.oid::regclass::text from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
        where c.relkind = 'r' and (c.relname in (${list(LEDGERS)}) or n.nspname = 'sqitch') and ${isOwn("n")}
-       order by c.relname limit 1) as "otherTool"`,
+         -- Those of the parts of Supabase are not of the application.
+         and n.nspname not in ('auth', 'storage', 'realtime', '_realtime', 'supabase_functions')
+       order by c.relname limit 1) as "otherTool",
+      (select substr(setting, strpos(setting, '=') + 1)
+       from pg_db_role_setting as s cross join unnest(s.setconfig) as setting
+       where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+         and setting like 'pgrst.db\\_schemas=%'
+       order by s.setdatabase desc limit 1) as "postgrestSchemas",
+      exists (select from pg_publication where pubname = '${SUPABASE_PUBLICATION}') as "hasSupabasePublication"`,
 
   login: `
     select rolname::text as name, quote_ident(rolname) as sql, rolsuper as "isSuperuser", rolcreaterole as "createsRoles",

@@ -23,6 +23,9 @@ export type Survey = {
   /** The table in which another tool records migrations: `public._prisma_migrations`; null if there is none. */
   readonly otherTool: string | null;
   readonly isReplica: boolean;
+  /** What PostgREST serves, as a role has it: `public, graphql_public`; null if none has it. */
+  readonly postgrestSchemas: string | null;
+  readonly hasSupabasePublication: boolean;
 };
 
 /** The role of the URL. */

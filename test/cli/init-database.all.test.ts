@@ -55,6 +55,33 @@ const APPLICATIONS = {
     access: "| anon, ada, bob | granted | a row of defaults | granted | granted |",
     reads: "films?select=title&limit=1",
   },
+  starter: {
+    files: ["applications/starter.sql"],
+    found: [
+      /^users +no table with an e-mail and one key was found$/m,
+      /^MODULES=auth,channels: without those that need graphile_worker, of something else$/m,
+    ],
+    settings: { MIGRATE: "on", MODULES: "auth,channels", AUTH_USER_ID: "uuid", DB_SCHEMAS: "app_public" },
+    access: "## app_public.users: no rows",
+    reads: "users?select=username&limit=1",
+  },
+  project: {
+    files: ["applications/supabase.sql"],
+    found: [
+      /^roles +anon, authenticated, authenticator \(login\), service_role \(bypasses policies\)/m,
+      /^migrations +supabase_migrations\.schema_migrations, of another tool$/m,
+      /^ +grant anon, authenticated to content_api;$/m,
+      /set JWT_SECRET to the secret of the project/,
+    ],
+    settings: {
+      MIGRATE: "off",
+      DB_SCHEMAS: "public",
+      DB_ANON_ROLE: "anon",
+      CHANGES_PUBLICATION: "supabase_realtime",
+    },
+    access: "| anonymous, authenticated | granted | granted | granted | granted |",
+    reads: "rooms?select=name&limit=1",
+  },
   forum: {
     files: ["applications/forum.sql"],
     found: [/^schema auth +auth: of something else$/m, /^ +create role content_api login noinherit password '…';$/m],
