@@ -11,7 +11,7 @@ export type SqlBroadcastsOptions = {
 /** `<id> <number> <count> <text>` */
 const PART = /^([0-9a-f-]{36}) (\d{1,3}) (\d{1,3}) (.*)$/s;
 
-/** `realtime.send` refuses more bytes. */
+/** `realtime.send_message` refuses more bytes. */
 const MAX_CHARACTERS = 262_144;
 
 const MESSAGE = z.object({
@@ -19,10 +19,12 @@ const MESSAGE = z.object({
   event: z.string(),
   private: z.boolean(),
   payload: z.unknown().default({}),
+  /** Instead of the payload. */
+  base64: z.base64().optional(),
 });
 
 /**
- * Broadcasts of `realtime.send`, which each process receives from the database. A long one has several parts, which follow each other:
+ * Broadcasts of `realtime.send` and `realtime.send_binary`, which each process receives from the database. A long one has several parts, which follow each other:
  * PostgreSQL does not mix the notifications of transactions. What is not complete or not valid is ignored: every role may NOTIFY.
  */
 export class SqlBroadcasts {
@@ -47,8 +49,10 @@ export class SqlBroadcasts {
   #deliver(text: string): void {
     const message = parse(text);
     if (message === null) return;
-    const { topic, event, private: isPrivate, payload } = message;
-    const broadcast: Broadcast = { event, body: { isJson: true, bytes: Buffer.from(JSON.stringify(payload)) } };
+    const { topic, event, private: isPrivate, payload, base64 } = message;
+    const isJson = base64 === undefined;
+    const bytes = isJson ? Buffer.from(JSON.stringify(payload)) : Buffer.from(base64, "base64");
+    const broadcast: Broadcast = { event, body: { isJson, bytes } };
     if (faultOf(broadcast, this.#options.jsonMaxDepth) === null)
       this.#options.topics.deliver(PREFIX + topic, isPrivate, broadcast);
   }

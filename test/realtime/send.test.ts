@@ -84,6 +84,30 @@ test("a broadcast from SQL has at most 256 kB", async () => {
   ).rejects.toMatchObject({ code: "54000", message: "a broadcast has at most 262144 bytes" });
 });
 
+test("realtime.send_binary sends bytes, under the rules of realtime.send", async () => {
+  const topic = randomUUID();
+  const both = await joinBoth(topic);
+  const bytes = Buffer.from(Array.from({ length: 1000 }, (_, i) => i % 256));
+  await sql("select realtime.send_binary($1, 'bytes', $2, false)", bytes, topic);
+  await sql("select realtime.send_binary(null, 'none', $1, false)", topic);
+  for (const received of both) {
+    await expect.poll(() => received.length, POLL).toBe(2);
+    expect(received.map(([event, payload]) => [event, Buffer.from(payload)])).toEqual([
+      ["bytes", bytes],
+      ["none", Buffer.from("")],
+    ]);
+  }
+  const send = (size: number) =>
+    sql("select realtime.send_binary(convert_to(repeat('x', $1), 'utf8'), 'x', 'a')", size);
+  await expect(send(262_144)).rejects.toMatchObject({ code: "54000" });
+  await expect(runAs("anon", "", "select realtime.send_binary('', 'x', 'a', false)")).rejects.toMatchObject({
+    code: "42501",
+  });
+  await expect(runAs("authenticated", "2", "select realtime.send_binary('', 'x', 'den')")).rejects.toMatchObject({
+    message: "You do not have permissions to write to this Channel topic: den",
+  });
+});
+
 test("the channels are private unless the last argument is false, and without a payload it is an object", async () => {
   const inDen = await join(client({ as: "bob", url: second.url }), "den", true);
   const outside = await join(client(), "den");

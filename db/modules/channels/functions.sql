@@ -50,17 +50,14 @@ end $$;
 comment on function realtime.rights_on(text) is
   'What the caller may do on a private channel: {"broadcast": {"read": …, "write": …}, "presence": {…}}.';
 
-create or replace function realtime.send(payload jsonb, event text, topic text, private boolean default true)
-returns void
+create or replace function realtime.send_message(content jsonb, event text, topic text, private boolean) returns void
 language plpgsql volatile set search_path = '' as $$
 declare
   -- A payload of NOTIFY has less than 8000 bytes, and a character at most 4.
   max_characters constant int := 1900;
   max_bytes constant int := 262144;
   id constant text := pg_catalog.gen_random_uuid();
-  message constant text := pg_catalog.jsonb_build_object(
-    'topic', topic, 'event', event, 'private', private, 'payload', coalesce(payload, '{}')
-  );
+  message constant text := content || pg_catalog.jsonb_build_object('topic', topic, 'event', event, 'private', private);
   parts constant int := pg_catalog.ceil(pg_catalog.length(message)::numeric / max_characters);
 begin
   if topic is null or topic = '' or pg_catalog.octet_length(topic) > 246 then
@@ -86,9 +83,32 @@ begin
   end loop;
 end $$;
 
+comment on function realtime.send_message(jsonb, text, text, boolean) is
+  'Sends a broadcast for realtime.send and realtime.send_binary. Raises 54000 beyond 256 kB.';
+
+create or replace function realtime.send(payload jsonb, event text, topic text, private boolean default true)
+returns void
+language sql volatile set search_path = '' as $$
+  select realtime.send_message(pg_catalog.jsonb_build_object('payload', coalesce(payload, '{}')), event, topic, private);
+$$;
+
 comment on function realtime.send(jsonb, text, text, boolean) is
   'Sends a broadcast to the channels of a topic, when the transaction is committed. On a private channel, the policies '
   'for insert on realtime.messages decide whether the caller may. Raises 54000 beyond 256 kB.';
+
+create or replace function realtime.send_binary(payload bytea, event text, topic text, private boolean default true)
+returns void
+language sql volatile set search_path = '' as $$
+  select realtime.send_message(
+    pg_catalog.jsonb_build_object(
+      'base64', pg_catalog.translate(pg_catalog.encode(coalesce(payload, ''), 'base64'), E'\n', '')
+    ),
+    event, topic, private
+  );
+$$;
+
+comment on function realtime.send_binary(bytea, text, text, boolean) is
+  'Sends bytes as realtime.send does JSON, at most 192 kB. Clients of version 1.0.0 of the protocol do not get them.';
 
 create or replace function realtime.broadcast_changes(
   topic_name text,
@@ -118,10 +138,12 @@ comment on function realtime.broadcast_changes(text, text, text, text, text, rec
   'Sends the change of a row as a broadcast on a private channel, from a trigger, with the payload '
   '{record, old_record, operation, table, schema}.';
 
-revoke all on function realtime.send(jsonb, text, text, boolean),
+revoke all on function realtime.send(jsonb, text, text, boolean), realtime.send_binary(bytea, text, text, boolean),
+  realtime.send_message(jsonb, text, text, boolean),
   realtime.broadcast_changes(text, text, text, text, text, record, record, text) from public;
 -- Not anon: a function or trigger of yours decides what callers without an account send.
-grant execute on function realtime.send(jsonb, text, text, boolean),
+grant execute on function realtime.send(jsonb, text, text, boolean), realtime.send_binary(bytea, text, text, boolean),
+  realtime.send_message(jsonb, text, text, boolean),
   realtime.broadcast_changes(text, text, text, text, text, record, record, text) to authenticated, service_role;
 revoke all on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text) from public;
 grant execute on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text)
