@@ -9,7 +9,7 @@ import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { contextOf } from "../http/pipeline/request.ts";
 import { type ChannelAccess, PUBLIC } from "./channel-access.ts";
-import { PREFIX } from "./join.ts";
+import { flag, notStored, PREFIX } from "./join.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
 import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
 import type { Topics } from "./topics.ts";
@@ -43,7 +43,7 @@ const MESSAGE = z.object(
     topic: z.string("must be a string"),
     event: z.string("must be a string"),
     payload: z.unknown().default({}),
-    private: z.boolean().catch(false),
+    private: flag,
   },
   "must be an object with a topic and an event",
 );
@@ -112,7 +112,9 @@ export class BroadcastEndpoint implements HttpInterface {
     if (name === undefined) throw problem("nothing here");
     const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");
     const broadcast = { event: decoded(event!), body: { isJson, bytes } };
-    return [this.#checked({ name: decoded(name), isPrivate: searchParams.get("private") === "true", broadcast })];
+    if (/[?&]persist\b/.test(request.url!)) throw malformed(`persist ${notStored("persist")}`);
+    const isPrivate = parseShape(flag, searchParams.get("private"), "private", malformed);
+    return [this.#checked({ name: decoded(name), isPrivate, broadcast })];
   }
 
   async #readMessages(body: unknown, network: string): Promise<Posted[]> {

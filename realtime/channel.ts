@@ -6,7 +6,7 @@ import { IntervalCount } from "../http/limits/clients.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
-import { type JoinRequest, parseToken } from "./join.ts";
+import { type JoinRequest, notStored, parseToken } from "./join.ts";
 import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
@@ -81,8 +81,7 @@ export class Channel implements Member, SubscriptionListener {
       case "presence":
         return this.#presence(message);
       default:
-        this.socket.reply(message, "error", { reason: `unknown event ${message.event}` });
-        return undefined;
+        return this.#reject(message, `unknown event ${message.event}`);
     }
   }
 
@@ -167,9 +166,13 @@ export class Channel implements Member, SubscriptionListener {
     this.#sendWithRef("phx_close");
   }
 
-  async #changeToken({ payload }: ClientMessage): Promise<void> {
-    const token = parseToken(payload.access_token);
-    if (token === null) return;
+  async #changeToken(message: ClientMessage): Promise<void> {
+    const { access_token } = message.payload;
+    const token = parseToken(access_token);
+    if (token === null) {
+      if (typeof (access_token ?? "") !== "string") this.#reject(message, "access_token must be a string");
+      return;
+    }
     try {
       await this.#options.authorize(this, token);
     } catch (error) {
@@ -180,16 +183,15 @@ export class Channel implements Member, SubscriptionListener {
 
   #broadcast(message: ClientMessage): undefined {
     const { payload, body } = message;
-    const event = typeof payload.event === "string" ? payload.event : "";
+    const { event = "", persist } = payload;
+    if (typeof event !== "string") return this.#reject(message, "the event of a broadcast must be a string");
+    if (persist) return this.#reject(message, `persist ${notStored("persist")}`);
     const { ack, self } = this.request.broadcast;
     if (!this.rights.broadcast.write)
       return this.#refuse(message, "broadcast", problem("may not write topic", { topic: this.request.name }));
     const broadcast: Broadcast = { event, body: body ?? bodyOf(payload.payload) };
     const fault = faultOf(broadcast, this.socket.maxDepth);
-    if (fault !== null) {
-      this.socket.reply(message, "error", { reason: fault });
-      return undefined;
-    }
+    if (fault !== null) return this.#reject(message, fault);
     const sender = { network: this.socket.network, except: self ? null : this };
     try {
       const shared = this.#options.topic.broadcast(broadcast, sender);
@@ -211,15 +213,14 @@ export class Channel implements Member, SubscriptionListener {
   }
 
   #presence(message: ClientMessage): undefined {
-    const { event } = message.payload;
+    const { event, payload = {} } = message.payload;
     if (!this.rights.presence.write)
       return this.#refuse(message, "presence", problem("may not write topic", { topic: this.request.name }));
-    if (event !== "track" && event !== "untrack") {
-      this.socket.reply(message, "error", { reason: "the event of a presence must be track or untrack" });
-      return undefined;
-    }
+    if (event !== "track" && event !== "untrack")
+      return this.#reject(message, "the event of a presence must be track or untrack");
+    if (!isObject(payload)) return this.#reject(message, "the payload of a presence must be an object");
     try {
-      this.#track(event, message.payload.payload);
+      this.#track(event, payload);
     } catch (error) {
       if (!isChannelProblem(error)) throw error;
       this.socket.exchange.onLimit("PRESENCE");
@@ -235,12 +236,17 @@ export class Channel implements Member, SubscriptionListener {
   }
 
   /** Throws Problem. */
-  #track(event: "track" | "untrack", payload: unknown): void {
+  #track(event: "track" | "untrack", payload: Readonly<Record<string, unknown>>): void {
     const { presences } = this.#options.topic;
     if (this.#presenceMessages.add() > MAX_PRESENCE_MESSAGES)
       throw problem("too many presence messages", { max: MAX_PRESENCE_MESSAGES });
-    if (event === "track") presences.track(this, isObject(payload) ? payload : {});
+    if (event === "track") presences.track(this, payload);
     else presences.untrack(this);
+  }
+
+  /** A message that is not valid. */
+  #reject(message: ClientMessage, reason: string): undefined {
+    this.socket.reply(message, "error", { reason });
   }
 
   #refuse(message: ClientMessage, extension: "broadcast" | "presence", problem: Problem): undefined {

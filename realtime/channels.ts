@@ -5,6 +5,7 @@ import { comparePositions } from "../db/changes/change.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
+import type { Notifications } from "../db/follow/notifications.ts";
 import { problem } from "../db/problems/problem.ts";
 import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
@@ -27,6 +28,8 @@ export type ChannelsOptions = {
   readonly resumption: Resumption;
   readonly topics: Topics;
   readonly access: ChannelAccess;
+  /** Of broadcasts from SQL. Null in a database without `realtime.send`. */
+  readonly notifications: Pick<Notifications, "whenListening"> | null;
   readonly callers: SocketCallers;
   readonly anonymousRole: string;
 };
@@ -36,6 +39,8 @@ const MAX_BINDINGS = 100;
 
 /** What a channel takes beside its filters. Measured: 7,300 bytes. */
 const CHANNEL_BYTES = 8192;
+
+const WITHOUT_SEND = "this database has no function realtime.send, so there are no broadcasts from SQL";
 
 /** Where the changes of a channel start. */
 type ChannelStart = {
@@ -177,6 +182,7 @@ export class Channels {
     const { request, rights } = channel;
     if (channel.receivesPresence && rights.presence.read)
       topics.open(request.topic, request.isPrivate).sendPresences(channel);
+    if (request.awaitsSql) this.#awaitSql(channel);
     if (!begun) return;
     if (begun.isGap) channel.sendGap(channelReason(notKept()));
     const position = feed.textOf(begun.position);
@@ -185,6 +191,15 @@ export class Channels {
       channel.system("postgres_changes", "ok", lost, { partial: true });
     if (request.token === null && caller.role === anonymousRole)
       channel.system("system", "ok", `the channel has no access token: it has the rights of the role ${anonymousRole}`);
+  }
+
+  /** Tells the client when broadcasts from SQL reach the channel. The message is Supabase's, for which clients wait. */
+  #awaitSql(channel: Channel): void {
+    const { notifications } = this.#options;
+    const ready = () => channel.isOpen && channel.system("system", "ok", "Replication connection established");
+    if (notifications === null) channel.system("system", "error", WITHOUT_SEND);
+    else if (!notifications.whenListening(ready))
+      channel.system("system", "error", "broadcasts from SQL do not arrive at the moment");
   }
 
   /** Changes are checked with the new claims from here on. */

@@ -37,6 +37,8 @@ function splitTop(text: string): string[] {
     }
   }
   if (isQuoted) throw unreadable(text, "a quote is not closed");
+  // A single condition may have such a value. Otherwise it is not clear where it ends.
+  if (level !== 0 && text.includes(",", start)) throw unreadable(text, "quote the value that has a single bracket");
   return [...parts, text.slice(start)];
 }
 

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
-import type { IdentityChange } from "../db/follow/notifications.ts";
+import type { IdentityChange, Notifications } from "../db/follow/notifications.ts";
 import { isRefusal } from "../db/problems/problem.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
@@ -44,8 +44,8 @@ export type RealtimeOptions = {
   readonly peers: Peers | null;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
-  /** Calls back with the parts of broadcasts from SQL. */
-  onBroadcast(listener: (part: string) => void): void;
+  /** Of broadcasts from SQL. */
+  readonly notifications: Pick<Notifications, "onBroadcast" | "whenListening">;
   /** The connections of the login that may read changes. */
   readonly changesPool: Pool;
   onInternalError(error: unknown, requestId: string): void;
@@ -68,7 +68,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const { peers } = options;
   const topics = new Topics({ peers, budget: database.budget, limits: settings });
   const fromSql = new SqlBroadcasts({ topics, jsonMaxDepth: settings.jsonMaxDepth });
-  options.onBroadcast((part) => fromSql.receive(part));
+  options.notifications.onBroadcast((part) => fromSql.receive(part));
   const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
   const { checker } = rights;
   const access = new ChannelAccess({ database, checker, hasModule: settings.hasChannels, searchPath });
@@ -87,6 +87,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     }),
     topics,
     access,
+    notifications: settings.hasChannels ? options.notifications : null,
     callers: new SocketCallers(options.onIdentityChange),
     anonymousRole: settings.dbAnonRole,
   });

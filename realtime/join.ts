@@ -15,6 +15,8 @@ export type JoinRequest = {
   readonly isPrivate: boolean;
   /** Whether broadcasts are acknowledged, and sent to the channel itself. */
   readonly broadcast: { readonly ack: boolean; readonly self: boolean };
+  /** Whether a `system` message says that broadcasts from SQL are delivered. */
+  readonly awaitsSql: boolean;
   /** `key` identifies the client among the others; "" for a generated one. */
   readonly presence: { readonly isEnabled: boolean; readonly key: string };
   readonly bindings: readonly BindingRequest[];
@@ -53,16 +55,33 @@ export const PREFIX = "realtime:";
 /** Maximum bytes of a topic, with its prefix, and of the key of a presence: binary messages have one byte for the length. */
 const MAX_NAME_BYTES = 255;
 const TOO_LONG = `must have at most ${MAX_NAME_BYTES} bytes`;
+export const notStored = (option: string) => `is not possible because broadcasts are not stored: leave out ${option}`;
 export const isShort = (name: string) => Buffer.byteLength(name) <= MAX_NAME_BYTES;
 
-/** True only for `true`. */
-const flag = z.boolean().catch(false);
+const FLAGS: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["false", false],
+]);
+
+/** `true`, `false`, or one of these words in any case; false if it is left out. */
+export const flag = z.preprocess(
+  (value) => (typeof value === "string" ? FLAGS.get(value.toLowerCase()) : (value ?? false)),
+  z.boolean("must be true or false"),
+);
 
 /** A string that may be left out. */
 const text = z
   .string("must be a string")
   .nullish()
   .transform((value) => value ?? "");
+
+/** What identifies a client: text or a number. */
+const key = z.preprocess(
+  (value) => (typeof value === "number" ? String(value) : value),
+  text.refine(isShort, TOO_LONG),
+);
+
+const replay = z.custom((value) => !value, notStored("replay")).optional();
 
 /** An object that may be left out. */
 const optional = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -87,18 +106,19 @@ const BINDING = z
 const JOIN = z.object({
   config: optional({
     private: flag,
-    broadcast: optional({ ack: flag, self: flag }),
-    presence: optional({ enabled: flag, key: text.refine(isShort, TOO_LONG) }),
+    broadcast: optional({ ack: flag, self: flag, replay, replication_ready: flag }),
+    presence: optional({ enabled: flag, key }),
     postgres_changes: z.array(BINDING, "must be an array").nullish(),
     postgres_changes_options: optional({ since: text, leave: flag, partial: flag, positions: flag }),
   }),
+  access_token: text,
 });
 
 /** Throws Problem. */
 export function parseJoin(topic: string, payload: Readonly<Record<string, unknown>>, maxBindings: number): JoinRequest {
   if (!topic.startsWith(PREFIX) || topic.length === PREFIX.length) throw problem("topic required");
   if (!isShort(topic)) throw malformed(`the topic ${TOO_LONG}`);
-  const { config } = parseShape(JOIN, payload, "the payload", malformed);
+  const { config, access_token } = parseShape(JOIN, payload, "the payload", malformed);
   const { broadcast, presence, postgres_changes: changes, postgres_changes_options: options } = config;
   if (changes && changes.length > maxBindings)
     throw malformed(`a channel can have at most ${maxBindings} bindings of postgres_changes`);
@@ -106,7 +126,8 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
     topic,
     name: topic.slice(PREFIX.length),
     isPrivate: config.private,
-    broadcast,
+    broadcast: { ack: broadcast.ack, self: broadcast.self },
+    awaitsSql: broadcast.replication_ready,
     presence: { isEnabled: presence.enabled, key: presence.key },
     bindings: (changes ?? []).map(({ schema, table, select, ...binding }) => ({
       ...binding,
@@ -116,7 +137,7 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
       isPartial: options.partial,
     })),
     options: { since: options.since || null, leave: options.leave, positions: options.positions },
-    token: parseToken(payload.access_token),
+    token: parseToken(access_token),
   };
 }
 

@@ -19,6 +19,8 @@ export type ClientMessage = {
   readonly topic: string;
   readonly event: string;
   readonly payload: Readonly<Record<string, unknown>>;
+  /** Why the message is answered with an error: its payload is no object, and `{}` here. */
+  readonly fault: string | null;
   /** The payload of a broadcast that was sent as a binary message; its event is in `payload`. */
   readonly body: Body | null;
 };
@@ -44,7 +46,7 @@ const OBJECT = z.object(
     ref: REF,
     topic: z.string("must be a string"),
     event: z.string("must be a string"),
-    payload: z.custom<ClientMessage["payload"]>(isObject).catch({}),
+    payload: z.unknown().optional(),
   },
   "must be an object with topic, event, payload and ref",
 );
@@ -62,7 +64,9 @@ export function parseText(bytes: Buffer, version: Version, maxDepth: number): Cl
   const value = parse(bytes, maxDepth);
   const fields = version === 2 ? parseShape(ARRAY, value, "a message", malformed) : value;
   const { join_ref: joinRef, ref, topic, event, payload } = parseShape(OBJECT, fields, "a message", malformed);
-  return { joinRef, ref, topic, event, payload, body: null };
+  const isValid = isObject(payload ?? {});
+  const fault = isValid ? null : "the payload must be an object";
+  return { joinRef, ref, topic, event, payload: isObject(payload) ? payload : {}, fault, body: null };
 }
 
 const malformed = (fault: string) => new MalformedMessage(fault);
@@ -96,15 +100,23 @@ export function parseBinary(bytes: Buffer, version: Version): ClientMessage {
     at += length;
   }
   if (at > bytes.length) throw new MalformedMessage("the binary message is shorter than its header says");
-  const [joinRef, ref, topic, event] = texts as [string, string, string, string];
+  const [joinRef, ref, topic, event, metadata] = texts as [string, string, string, string, string];
   return {
     joinRef: joinRef || null,
     ref: ref || null,
     topic,
     event: "broadcast",
-    payload: { type: "broadcast", event },
+    payload: { ...(metadata && parseMetadata(metadata)), type: "broadcast", event },
+    fault: null,
     body: { isJson: bytes[6] === 1, bytes: bytes.subarray(at) },
   };
+}
+
+/** Members of the payload that are no part of the body. */
+function parseMetadata(text: string): ClientMessage["payload"] {
+  const metadata = parse(Buffer.from(text), 1);
+  if (isObject(metadata)) return metadata;
+  throw new MalformedMessage("the metadata of a binary message must be an object");
 }
 
 /** A message to a client. `payload` is JSON. Messages that the client has not asked for have no references. */

@@ -9,7 +9,7 @@ import { contextOf } from "../http/pipeline/request.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
 import { costOf, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
-import { badToken, channelReason, internal, isChannelProblem } from "./problem.ts";
+import { badToken, channelReason, internal, isChannelProblem, malformed } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -31,7 +31,7 @@ const MAX_BUFFERED = 16;
 const PATH = "/realtime/v1/websocket";
 const HEARTBEAT_TOPIC = "phoenix";
 
-/** One WebSocket and its channels. */
+/** One WebSocket and its channels. Without the parameter `vsn`, it has the version 1.0.0, as with Phoenix. */
 export class ChannelSocket {
   readonly version: Version;
   readonly exchange: SocketExchange;
@@ -63,7 +63,7 @@ export class ChannelSocket {
 
   constructor(websocket: WebSocket, exchange: SocketExchange, options: ChannelSocketOptions) {
     const parameters = new URL(exchange.request.url!, "http://localhost").searchParams;
-    this.version = parameters.get("vsn")?.startsWith("1.") ? 1 : 2;
+    this.version = parameters.get("vsn")?.startsWith("2.") ? 2 : 1;
     this.clientId = parameters.get("client_id");
     this.network = exchange.client.name;
     this.exchange = exchange;
@@ -123,7 +123,7 @@ export class ChannelSocket {
   }
 
   /** Sends a message that answers one of the client. `response` is an object. */
-  reply({ joinRef, ref, topic }: ClientMessage, status: "ok" | "error", response: object = {}): void {
+  reply({ joinRef, ref, topic }: ClientMessage, status: "ok" | "error", response: object = {}): undefined {
     if (ref === null) return;
     const payload = JSON.stringify({ status, response });
     this.send(writeText(this.version, { joinRef, ref, topic, event: "phx_reply" }, payload));
@@ -214,17 +214,15 @@ export class ChannelSocket {
   }
 
   #handle(message: ClientMessage): Promise<void> | undefined {
-    const { topic, event, joinRef } = message;
+    const { topic, event, joinRef, fault } = message;
     if (!this.isOpen) return undefined;
     if (topic === HEARTBEAT_TOPIC) return this.#heartbeat(message);
+    if (fault !== null) return this.#refuse(message, event === "phx_join" ? channelReason(malformed(fault)) : fault);
     if (event === "phx_join") return this.#join(message);
     const channel = this.channels.get(topic);
     // A message to a channel that has been closed meanwhile.
-    if (!channel || (joinRef !== null && joinRef !== channel.joinRef)) {
-      const isLeaving = event === "phx_leave";
-      this.reply(message, isLeaving ? "ok" : "error", isLeaving ? {} : { reason: "unmatched topic" });
-      return undefined;
-    }
+    if (!channel || (joinRef !== null && joinRef !== channel.joinRef))
+      return event === "phx_leave" ? this.reply(message, "ok") : this.#refuse(message, "unmatched topic");
     if (event !== "phx_leave" && this.#isRefused(message, this.#nameOf(channel))) return undefined;
     return channel.receive(message);
   }
@@ -237,8 +235,12 @@ export class ChannelSocket {
   /** Counts a message towards RATE_LIMIT, and answers it if it is refused. */
   #isRefused(message: ClientMessage, knownName: string | null, cost = 1): boolean {
     const refusal = this.exchange.countOperation(knownName, cost);
-    if (refusal !== null) this.reply(message, "error", { reason: channelReason(refusal) });
+    if (refusal !== null) this.#refuse(message, channelReason(refusal));
     return refusal !== null;
+  }
+
+  #refuse(message: ClientMessage, reason: string): undefined {
+    this.reply(message, "error", { reason });
   }
 
   #heartbeat(message: ClientMessage): undefined {
@@ -255,8 +257,8 @@ export class ChannelSocket {
     } catch (error) {
       if (!isChannelProblem(error)) {
         this.#options.onInternalError(error, this.exchange.requestId);
-        this.reply(message, "error", { reason: channelReason(internal("the channel cannot be joined at the moment")) });
-      } else this.reply(message, "error", { reason: channelReason(error) });
+        this.#refuse(message, channelReason(internal("the channel cannot be joined at the moment")));
+      } else this.#refuse(message, channelReason(error));
     }
   }
 

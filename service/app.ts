@@ -96,9 +96,8 @@ export async function createApp(options: AppOptions) {
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
-    const onBroadcast = notifications.onBroadcast.bind(notifications);
     const realtime = createRealtime({
-      ...{ ...shared, onIdentityChange, onBroadcast, changesPool: context.changesPool },
+      ...{ ...shared, onIdentityChange },
       peers: peersOf(redis, config, options.metrics),
       errors: tableErrors(rest.catalog),
     });

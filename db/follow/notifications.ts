@@ -38,6 +38,8 @@ export class Notifications {
   readonly #settingsListeners: (() => void)[] = [];
   readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
   readonly #broadcastListeners: ((part: string) => void)[] = [];
+  /** Called when the connection is back. */
+  readonly #waiting: (() => void)[] = [];
   #client: PoolClient | null = null;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #checkTimer: NodeJS.Timeout | undefined;
@@ -64,6 +66,7 @@ export class Notifications {
     // Closed while connecting.
     if (this.#closed) return client.release(true);
     this.#client = client;
+    for (const callback of this.#waiting.splice(0)) callback();
     client.once("end", () => {
       if (this.#closed) return;
       client.release(true);
@@ -95,6 +98,13 @@ export class Notifications {
   /** Calls back with the parts of broadcasts from SQL. */
   onBroadcast(listener: (part: string) => void): void {
     this.#broadcastListeners.push(listener);
+  }
+
+  /** Calls back, once, when notifications are received. Returns whether they are now: then it has called back. */
+  whenListening(callback: () => void): boolean {
+    if (this.#client === null) this.#waiting.push(callback);
+    else callback();
+    return this.#client !== null;
   }
 
   async close(): Promise<void> {

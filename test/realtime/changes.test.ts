@@ -113,22 +113,44 @@ const FILTERS = [
   ["", ["1", "2", "3", "4"]],
 ] as const;
 
-test("a filter selects rows with all operators of the table interface, and with and, or and not", async () => {
+/** Values with commas, quotes and brackets. */
+const QUOTED = [
+  ['body=eq."a,b"', ["1"]],
+  ['body=eq.say "hi"', ["2"]],
+  ['body=eq."say \\"hi\\"",id=gt.1', ["2"]],
+  ["body=eq.a(b", ["3"]],
+  ["body=eq.:)", ["4"]],
+  ['body=in.("a(b","say \\"hi\\"",(c))', ["2", "3", "5"]],
+  ['body=neq."a(b",body=neq.":)",id=lt.5', ["1", "2"]],
+  ["body=eq.(c),id=gt.1", ["5"]],
+  ['or=(body.eq."a,b",body.eq.":)")', ["1", "4"]],
+] as const;
+
+test.each([
+  [
+    "selects rows with all operators of the table interface, and with and, or and not",
+    FILTERS,
+    "(1, 'a', 'milk'), (2, 'a', 'a,b'), (3, null, 'c'), (4, null, null)",
+  ],
+  [
+    "compares values with commas, quotes and brackets",
+    QUOTED,
+    `(1, '', 'a,b'), (2, '', 'say "hi"'), (3, '', 'a(b'), (4, '', ':)'), (5, '', '(c)')`,
+  ],
+] as const)("a filter %s", async (_behaviour, filters, rows) => {
   const all = client();
   const table = { schema: "public", table: "notes" };
   const on = (filter: string) => [
     { ...table, event: "INSERT", filter },
     { ...table, event: "DELETE" },
   ];
-  const filtered = await Promise.all(FILTERS.map(([filter]) => observing(all, `filter ${filter}`, on(filter))));
-  await sql(
-    "insert into notes (id, room, body) values (1, 'a', 'milk'), (2, 'a', 'a,b'), (3, null, 'c'), (4, null, null)",
-  );
+  const filtered = await Promise.all(filters.map(([filter]) => observing(all, `filter ${filter}`, on(filter))));
+  const { length } = await sql(`insert into notes (id, room, body) values ${rows} returning id`);
   await sql("delete from notes");
   const deletes = (observed: Observed) => summary(observed).filter((text) => text.startsWith("DELETE")).length;
-  await expect.poll(() => filtered.every((observed) => deletes(observed) === 4)).toBe(true);
+  await expect.poll(() => filtered.every((observed) => deletes(observed) === length)).toBe(true);
   const inserts = (observed: Observed) => observed.changes.flatMap((change) => change.new.id?.toString() ?? []);
-  expect(filtered.map((observed, i) => [FILTERS[i]![0], inserts(observed)])).toEqual(FILTERS);
+  expect(filtered.map((observed, i) => [filters[i]![0], inserts(observed)])).toEqual(filters);
 });
 
 test("a filter selects updates by the new row and deletes by the old row", async () => {

@@ -117,6 +117,15 @@ test.each([
     { messages: [{ topic: "a", event: "x", payload: "x".repeat(70_000) }] },
   ],
   ["the payload is not valid JSON", 400, "/a/events/b", "{"],
+  ...["yes", "1", 1, {}].map((flag): [string, number, string, object] => [
+    "messages[0].private must be true or false",
+    400,
+    "",
+    { messages: [{ topic: "a", event: "x", private: flag }] },
+  ]),
+  ["private must be true or false", 400, "/a/events/b?private=yes", "{}"],
+  ["persist is not possible because broadcasts are not stored", 400, "/a/events/b?persist=true", "{}"],
+  ["persist is not possible because broadcasts are not stored", 400, "/a/events/b?persist%5Bttl%5D=5", "{}"],
   ["the URL is not valid", 400, "/a/events/%ff", "{}"],
   ["there is nothing here", 404, "/a", "{}"],
 ])("a broadcast over HTTP that is not valid is refused: %s, %i", async (message, status, path, body) => {
@@ -125,6 +134,16 @@ test.each([
     status,
     expect.stringContaining(message),
   ]);
+});
+
+test("a channel is private for each spelling of true, and a broadcast over HTTP as well", async () => {
+  for (const flag of [true, "true", "TRUE"]) {
+    expect((await join(client(), "den", { private: flag })).states[0]).toBe(`CHANNEL_ERROR: ${DENIED}`);
+    expect((await post("", { messages: [{ topic: "den", event: "x", private: flag }] })).status).toBe(403);
+    expect((await post(`/den/events/x?private=${flag}`, {})).status).toBe(403);
+  }
+  const reason = "MalformedJoin: config.private must be true or false";
+  expect((await join(client(), "den", { private: "yes" })).states[0]).toBe(`CHANNEL_ERROR: ${reason}`);
 });
 
 test("a broadcast over HTTP requires a key, and only POST is allowed", async () => {

@@ -112,23 +112,26 @@ test("a join is answered with the bindings in order and their ids, and then a sy
   });
 });
 
-test("messages of version 1.0.0 are objects", async () => {
-  const raw = await open({ vsn: "1.0.0" });
-  raw.send({ topic: "realtime:old", event: "phx_join", payload: join(), ref: "1", join_ref: "1" });
-  raw.send({ topic: "phoenix", event: "heartbeat", payload: {}, ref: "2" });
-  await expect
-    .poll(() => raw.messages.toSorted((a, b) => a.ref - b.ref))
-    .toEqual([
-      {
-        topic: "realtime:old",
-        event: "phx_reply",
-        payload: { status: "ok", response: { postgres_changes: [] } },
-        ref: "1",
-        join_ref: "1",
-      },
-      { topic: "phoenix", event: "phx_reply", payload: { status: "ok", response: {} }, ref: "2", join_ref: null },
-    ]);
-});
+test.each([{ vsn: "1.0.0" }, { vsn: "" }])(
+  "messages of version 1.0.0 are objects, also without it: %j",
+  async (vsn) => {
+    const raw = await open(vsn);
+    raw.send({ topic: "realtime:old", event: "phx_join", payload: join(), ref: "1", join_ref: "1" });
+    raw.send({ topic: "phoenix", event: "heartbeat", payload: {}, ref: "2" });
+    await expect
+      .poll(() => raw.messages.toSorted((a, b) => a.ref - b.ref))
+      .toEqual([
+        {
+          topic: "realtime:old",
+          event: "phx_reply",
+          payload: { status: "ok", response: { postgres_changes: [] } },
+          ref: "1",
+          join_ref: "1",
+        },
+        { topic: "phoenix", event: "phx_reply", payload: { status: "ok", response: {} }, ref: "2", join_ref: null },
+      ]);
+  },
+);
 
 test("a join of a topic that is already joined closes the older channel, and leaving closes the channel", async () => {
   const raw = await open();
@@ -181,6 +184,61 @@ test("channels on a socket and joins per second are limited, and the reason arri
   await raw.reply("20");
   const reasons = raw.messages.map((message) => message[4].response?.reason);
   expect(reasons).toContain("ClientJoinRateLimitReached: too many joins per second: try again");
+});
+
+const NO_OBJECT = "the payload must be an object";
+
+test.each([
+  ["phx_join", [], `MalformedJoin: ${NO_OBJECT}`],
+  ["phx_join", '{"config":{"private":true}}', `MalformedJoin: ${NO_OBJECT}`],
+  ["phx_join", { access_token: 5 }, "MalformedJoin: access_token must be a string"],
+  [
+    "phx_join",
+    { config: { broadcast: { replay: { since: 1 } } } },
+    /^MalformedJoin: .* because broadcasts are not stored/,
+  ],
+  ["access_token", "ey.", NO_OBJECT],
+  ["access_token", { access_token: 5 }, "access_token must be a string"],
+  ["broadcast", "text", NO_OBJECT],
+  ["broadcast", { event: 5, payload: {} }, "the event of a broadcast must be a string"],
+  ["broadcast", { event: "e", payload: {}, persist: true }, /because broadcasts are not stored/],
+  ["presence", 5, NO_OBJECT],
+  ...["text", 5, [1], null, true].map((payload): [string, object, string] => [
+    "presence",
+    { event: "track", payload },
+    "the payload of a presence must be an object",
+  ]),
+])(
+  "%s with the payload %j is answered with an error, and the channel stays as it was",
+  async (event, payload, reason) => {
+    const raw = await open();
+    raw.send("1", "1", "realtime:a", "phx_join", { config: { presence: { key: 7, enabled: true } } });
+    raw.send("1", "2", "realtime:a", "presence", { event: "track", payload: { a: "b" } });
+    await expect.poll(() => raw.messages.at(-1)[3]).toBe("presence_diff");
+    raw.send("1", "3", "realtime:a", event, payload);
+    const [, , , , { status, response }] = await raw.reply("3");
+    expect([status, response]).toEqual(["error", { reason: expect.stringMatching(reason) }]);
+    raw.send("1", "4", "realtime:a", "presence", { event: "track", payload: { a: "c" } });
+    await expect.poll(() => raw.messages.at(-1)[3]).toBe("presence_diff");
+    const diffs = raw.messages.filter((message) => message[3] === "presence_diff").map((message) => message[4]);
+    const meta = (a: string) => ({ 7: { metas: [{ a, phx_ref: expect.any(String) }] } });
+    expect(diffs).toEqual([
+      { joins: meta("b"), leaves: {} },
+      { joins: meta("c"), leaves: meta("b") },
+    ]);
+  },
+);
+
+test("with replication_ready, a system message says that broadcasts from SQL reach the channel", async () => {
+  const raw = await open();
+  raw.send("1", "1", "realtime:sql", "phx_join", { config: { broadcast: { replication_ready: "true" } } });
+  await expect.poll(() => raw.messages.length).toBe(2);
+  expect(raw.messages[1].slice(3)).toEqual([
+    "system",
+    { extension: "system", status: "ok", message: "Replication connection established", channel: "sql" },
+  ]);
+  await sql("select realtime.send('{}', 'x', 'sql', false)");
+  await expect.poll(() => raw.messages.at(-1)[4]).toEqual({ type: "broadcast", event: "x", payload: {} });
 });
 
 test.each([

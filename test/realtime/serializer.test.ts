@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { parseJoin } from "../../realtime/join.ts";
+import { parseFilter } from "../../realtime/filter.ts";
+import { type JoinRequest, parseJoin } from "../../realtime/join.ts";
 import { parseText, type Version } from "../../realtime/serializer.ts";
 
 const parse = (value: unknown, version: Version) => parseText(Buffer.from(JSON.stringify(value)), version, 100);
@@ -9,9 +10,12 @@ test.each<[Version, unknown, string | null, string | null, unknown]>([
   [2, [null, 7, "t", "e", null], null, "7", {}],
   [1, { join_ref: 1.5, ref: "2", topic: "t", event: "e", payload: { a: [] }, more: 1 }, "1.5", "2", { a: [] }],
   [1, { topic: "t", event: "e" }, null, null, {}],
-  [1, { topic: "t", event: "e", payload: [1] }, null, null, {}],
 ])("a message of version %i is read: %j", (version, value, joinRef, ref, payload) => {
-  expect(parse(value, version)).toEqual({ joinRef, ref, topic: "t", event: "e", payload, body: null });
+  expect(parse(value, version)).toEqual({ joinRef, ref, topic: "t", event: "e", payload, fault: null, body: null });
+});
+
+test.each([[[1]], ["text"], [5], [true]])("the payload %j is no object", (payload) => {
+  expect(parse({ topic: "t", event: "e", payload }, 1)).toMatchObject({ fault: "the payload must be an object" });
 });
 
 test.each<[Version, unknown, string]>([
@@ -31,7 +35,13 @@ const binding = (sent: unknown) => ({ config: { postgres_changes: [sent] } });
 
 test.each([
   [{ config: { broadcast: [] } }, "config.broadcast must be an object"],
-  [{ config: { presence: { key: 5 } } }, "config.presence.key must be a string"],
+  [{ config: { presence: { key: true } } }, "config.presence.key must be a string"],
+  [
+    { config: { broadcast: { replay: { since: 0 } } } },
+    "config.broadcast.replay is not possible because broadcasts are",
+  ],
+  [{ config: { broadcast: { replay: true } } }, "config.broadcast.replay is not possible because broadcasts are"],
+  [{ access_token: 5 }, "access_token must be a string"],
   [{ config: { postgres_changes_options: { since: 5 } } }, "config.postgres_changes_options.since must be a string"],
   [binding({}), "config.postgres_changes[0].event must be INSERT, UPDATE, DELETE or *"],
   [binding({ event: "*", table: 5 }), "config.postgres_changes[0].table must be a string"],
@@ -39,6 +49,52 @@ test.each([
   [binding({ event: "*", select: [5] }), "config.postgres_changes[0].select[0] must be the name of a column"],
 ])("a join with %j is refused", (payload, message) => {
   expect(() => parseJoin("realtime:a", payload, 100)).toThrow(message);
+});
+
+/** Each flag of a join, and where it is in the request. */
+const FLAGS: readonly [string, (flag: unknown) => object, (request: JoinRequest) => boolean][] = [
+  ["private", (flag) => ({ private: flag }), ({ isPrivate }) => isPrivate],
+  ["broadcast.ack", (flag) => ({ broadcast: { ack: flag } }), ({ broadcast }) => broadcast.ack],
+  ["broadcast.self", (flag) => ({ broadcast: { self: flag } }), ({ broadcast }) => broadcast.self],
+  ["broadcast.replication_ready", (flag) => ({ broadcast: { replication_ready: flag } }), ({ awaitsSql }) => awaitsSql],
+  ["presence.enabled", (flag) => ({ presence: { enabled: flag } }), ({ presence }) => presence.isEnabled],
+  ...(["leave", "positions"] as const).map((name): (typeof FLAGS)[number] => [
+    `postgres_changes_options.${name}`,
+    (flag) => ({ postgres_changes_options: { [name]: flag } }),
+    ({ options }) => options[name],
+  ]),
+  [
+    "postgres_changes_options.partial",
+    (flag) => ({ postgres_changes: [{ event: "*" }], postgres_changes_options: { partial: flag } }),
+    ({ bindings }) => bindings[0]!.isPartial,
+  ],
+];
+
+test.each(FLAGS)("the flag %s of a join is a boolean or its name in any case", (name, configOf, read) => {
+  const parsed = (flag: unknown) => read(parseJoin("realtime:a", { config: configOf(flag) }, 100));
+  expect([true, "true", "True", "TRUE"].map(parsed)).toEqual([true, true, true, true]);
+  expect([false, "false", "FALSE", null, undefined].map(parsed)).toEqual([false, false, false, false, false]);
+  for (const flag of ["yes", "", "1", "on", 1, 0, {}, [], [true]])
+    expect(() => parsed(flag)).toThrow(`config.${name} must be true or false`);
+});
+
+test.each([
+  [7, "7"],
+  [1.5, "1.5"],
+  ["ada", "ada"],
+  ["", ""],
+  [null, ""],
+])("the key %j of a presence is the text %j", (key, text) => {
+  expect(parseJoin("realtime:a", { config: { presence: { key } } }, 100).presence.key).toBe(text);
+});
+
+test.each([
+  ["name=eq.a(b,id=gt.1", "quote the value that has a single bracket"],
+  ["name=eq.:),id=gt.1", "quote the value that has a single bracket"],
+  ["name=eq.a, b", "a condition is column=operator.value"],
+  ['name=eq."a', "a quote is not closed"],
+])("the filter %s is refused: %s", (filter, message) => {
+  expect(() => parseFilter(filter)).toThrow(message);
 });
 
 test("a binding keeps what the client sent, which the reply repeats", () => {
