@@ -6,6 +6,21 @@ export type ChangedColumn = {
   readonly type: number;
   readonly typeName: string;
   readonly shape: ValueShape;
+  /** Set if Postgres has to write the JSON of the column. */
+  readonly computed?: ComputedColumn;
+};
+
+/**
+ * A column whose type has a cast to json, such as hstore and geometry; or a generated column, which the write-ahead log does not
+ * contain before PostgreSQL 18.
+ */
+export type ComputedColumn = {
+  /** SQL over `inputs`. */
+  readonly expression: string;
+  /** Columns of the table; `type` is a name in SQL. */
+  readonly inputs: readonly { readonly name: string; readonly type: string }[];
+  /** Whether images have the column. */
+  readonly isSent: boolean;
 };
 
 /** A table as the stream describes it; the same object for all its changes until DDL changes it. */

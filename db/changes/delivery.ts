@@ -2,6 +2,7 @@ import { pieces } from "../admission/pieces.ts";
 import type { Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../rights/subscriber-watches.ts";
 import { type Change, comparePositions } from "./change.ts";
+import { computeColumns } from "./computed-columns.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { type Start, withoutSnapshot } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
@@ -252,7 +253,7 @@ export class Delivery<W extends Watch> {
 
   async #deliver(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): Promise<void> {
     const presented = group.present(results);
-    if (presented.length === 0) return;
+    await computeColumns(presented, this.#rights);
     const fail = (watch: W, error: unknown) => {
       this.#report(error);
       if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));

@@ -6,17 +6,22 @@ export type ValueShape =
   | { readonly kind: "array"; readonly element: ValueShape; readonly delimiter: string }
   | { readonly kind: "composite"; readonly fields: readonly { readonly name: string; readonly shape: ValueShape }[] };
 
+/** The JSON of the computed columns of rows, by the index of the column. */
+export const computedJson = new WeakMap<Image, ReadonlyMap<number, string>>();
+
 /**
  * The JSON text of a row, as `row_to_json` writes it and so as the table interface does. `included` are the indexes
  * of the columns that it contains. Columns without a value are left out.
  */
 export function imageJson({ columns }: ChangedTable, image: Image, included: readonly number[]): string {
+  const computed = computedJson.get(image);
   let json = "{";
   for (const i of included) {
     const value = image[i];
-    if (value === undefined) continue;
+    const known = computed?.get(i);
+    if (value === undefined && known === undefined) continue;
     const { name, shape } = columns[i]!;
-    json += `${json.length > 1 ? "," : ""}${JSON.stringify(name)}:${valueJson(value, shape)}`;
+    json += `${json.length > 1 ? "," : ""}${JSON.stringify(name)}:${known ?? valueJson(value!, shape)}`;
   }
   return `${json}}`;
 }

@@ -1,20 +1,34 @@
+import { quoteIdentifier } from "../sql.ts";
 import type { ChangedColumn, ChangedTable } from "./change.ts";
 import type { ValueShape } from "./json.ts";
 
 /** A table as a source describes it. `type` is the OID of the column's type. */
 export type DescribedTable = Omit<ChangedTable, "columns"> & {
-  readonly columns: readonly Pick<ChangedColumn, "name" | "type">[];
+  readonly columns: readonly Pick<ChangedColumn, "name" | "type" | "computed">[];
 };
 
 /** What the stream has of old rows: these columns. */
 export type LoggedTable = { readonly table: DescribedTable; readonly oldColumns: readonly string[] };
 
-type KnownType = Pick<ChangedColumn, "typeName" | "shape">;
+/** `sqlName` is the name of the type in SQL, of the base type for a domain. */
+type KnownType = Pick<ChangedColumn, "typeName" | "shape"> & { readonly sqlName: string; readonly isCast: boolean };
+
+/** A generated column. Even a trigger does not get the value of a virtual one. */
+type GeneratedRow = {
+  readonly name: string;
+  readonly isVirtual: boolean;
+  readonly type: number;
+  readonly expression: string;
+  readonly inputs: readonly string[];
+};
 
 /** A row of pg_type; OIDs are 0 for none. `fields` are those of a composite type. */
 type TypeRow = {
   readonly oid: number;
+  readonly schema: string;
   readonly name: string;
+  /** Whether `to_json` uses a cast. */
+  readonly hasCast: boolean;
   readonly kind: string;
   readonly category: string;
   readonly base: number;
@@ -23,8 +37,10 @@ type TypeRow = {
   readonly fields: readonly { readonly name: string; readonly type: number }[];
 };
 
-/** Runs a query whose rows have one JSON column `types`. */
-export type TypeQuery = (text: string) => Promise<readonly { readonly types: readonly TypeRow[] }[]>;
+/** Runs a query whose row has one JSON column. */
+export type TypeQuery = (
+  text: string,
+) => Promise<readonly { readonly types: readonly TypeRow[]; readonly generated: readonly GeneratedRow[] }[]>;
 
 /** The types of the columns of changed tables, read when they first occur. */
 export class ChangedTypes {
@@ -41,23 +57,56 @@ export class ChangedTypes {
   }
 
   async complete(table: DescribedTable): Promise<ChangedTable> {
-    const missing = table.columns.map(({ type }) => type).filter((type) => !this.#known.has(type));
+    const sent = table.columns.filter(({ computed }) => computed?.isSent !== false);
+    const [result] = await this.#query(generatedQuery(table.oid));
+    const virtual = new Map(result!.generated.flatMap((each) => (each.isVirtual ? [[each.name, each]] : [])));
+    const generated = result!.generated.filter(({ name }) => !sent.some((column) => column.name === name));
+    const missing = [...sent, ...generated].map(({ type }) => type).filter((type) => !this.#known.has(type));
     if (missing.length > 0) await this.#read(missing);
-    return {
-      ...table,
-      columns: table.columns.map((column) => ({ ...column, ...(this.#known.get(column.type) ?? DROPPED) })),
-    };
+    const inputsOf = (names: readonly string[]) =>
+      sent.filter(({ name }) => names.includes(name)).map(({ name, type }) => ({ name, type: this.#of(type).sqlName }));
+    const columns = sent.map(({ name, type }) => {
+      const { typeName, shape, isCast } = this.#of(type);
+      const { expression, inputs } = virtual.get(name) ?? { expression: quoteIdentifier(name), inputs: [name] };
+      const computed = { expression, inputs: inputsOf(inputs), isSent: true };
+      return { name, type, typeName, shape, ...((isCast || virtual.has(name)) && { computed }) };
+    });
+    const added = generated.map(({ name, type, expression, inputs }) => {
+      const { typeName, shape } = this.#of(type);
+      return { name, type, typeName, shape, computed: { expression, inputs: inputsOf(inputs), isSent: false } };
+    });
+    return { ...table, columns: [...columns, ...added] };
+  }
+
+  #of(type: number): KnownType {
+    return this.#known.get(type) ?? DROPPED;
   }
 
   async #read(types: readonly number[]): Promise<void> {
     const [result] = await this.#query(typesQuery(types));
     const rows = new Map(result!.types.map((row) => [row.oid, row]));
-    for (const row of rows.values()) this.#known.set(row.oid, { typeName: row.name, shape: shapeOf(row.oid, rows) });
+    for (const { oid, name: typeName } of rows.values()) {
+      const { schema, name } = baseOf(oid, rows);
+      const sqlName = `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`;
+      this.#known.set(oid, { typeName, shape: shapeOf(oid, rows), sqlName, isCast: usesCast(oid, rows) });
+    }
   }
 }
 
 /** A type that no longer exists. */
-const DROPPED: KnownType = { typeName: "text", shape: { kind: "text" } };
+const DROPPED: KnownType = { typeName: "text", shape: { kind: "text" }, sqlName: "text", isCast: false };
+
+function baseOf(oid: number, rows: ReadonlyMap<number, TypeRow>): TypeRow {
+  const row = rows.get(oid)!;
+  return row.kind === "d" ? baseOf(row.base, rows) : row;
+}
+
+/** Whether the JSON of values contains what a cast to json writes. Source: json_categorize_type. */
+function usesCast(oid: number, rows: ReadonlyMap<number, TypeRow>): boolean {
+  const row = baseOf(oid, rows);
+  if (row.category === "A" && row.element !== 0) return usesCast(row.element, rows);
+  return row.kind === "c" ? row.fields.some(({ type }) => usesCast(type, rows)) : row.hasCast;
+}
 
 /** int2, int4, int8, float4, float8, numeric. The type oid is text in JSON. Source: json_categorize_type. */
 const NUMBERS: ReadonlySet<number> = new Set([21, 23, 20, 700, 701, 1700]);
@@ -80,6 +129,27 @@ function shapeOf(oid: number, rows: ReadonlyMap<number, TypeRow>): ValueShape {
   return { kind: "composite", fields: row.fields.map(({ name, type }) => ({ name, shape: shapeOf(type, rows) })) };
 }
 
+/** The first OID of types that are not PostgreSQL's own: only these are cast. Source: FirstNormalObjectId. */
+const FIRST_ADDED = 16_384;
+
+/** The generated columns of a table. With an empty search path, all names in their expressions have a schema. */
+const generatedQuery = (table: number) => `
+with path as materialized (select pg_catalog.set_config('search_path', '', true))
+select coalesce(json_agg(json_build_object(
+  'name', a.attname, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+  'inputs', array(
+    select input.attname
+    from pg_catalog.pg_depend as p
+    join pg_catalog.pg_attribute as input on input.attrelid = p.refobjid and input.attnum = p.refobjsubid
+    where p.classid = 'pg_catalog.pg_attrdef'::regclass and p.objid = d.oid
+      and p.refclassid = 'pg_catalog.pg_class'::regclass and p.refobjid = a.attrelid and input.attnum <> a.attnum
+  )
+) order by a.attnum), '[]') as generated
+from path
+cross join pg_catalog.pg_attribute as a
+join pg_catalog.pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where a.attrelid = ${table} and a.attgenerated <> '' and not a.attisdropped`;
+
 /** The types, and those that they consist of. */
 const typesQuery = (types: readonly number[]) => `
 with recursive needed (oid) as (
@@ -100,7 +170,10 @@ with recursive needed (oid) as (
   where part.oid <> 0
 )
 select coalesce(json_agg(json_build_object(
-  'oid', t.oid::bigint, 'name', t.typname, 'kind', t.typtype, 'category', t.typcategory, 'base', t.typbasetype::bigint,
+  'oid', t.oid::bigint, 'name', t.typname, 'schema', t.typnamespace::regnamespace, 'hasCast', t.oid >= ${FIRST_ADDED} and exists (
+    select from pg_catalog.pg_cast as c
+    where c.castsource = t.oid and c.casttarget = 'pg_catalog.json'::regtype and c.castmethod = 'f'
+  ), 'kind', t.typtype, 'category', t.typcategory, 'base', t.typbasetype::bigint,
   'element', t.typelem::bigint,
   'delimiter', (select element.typdelim from pg_catalog.pg_type as element where element.oid = t.typelem),
   'fields', (

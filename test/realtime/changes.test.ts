@@ -153,6 +153,34 @@ test.each([
   expect(filtered.map((observed, i) => [filters[i]![0], inserts(observed)])).toEqual(filters);
 });
 
+test("records have generated columns, and values of types with a cast to json as a select has them", async () => {
+  await sql(`create extension hstore;
+    create table public.shelves (id int primary key, w int, area int generated always as (w * 2) stored, labels hstore);
+    grant select, insert on public.shelves to anon;
+    notify pgrst, 'reload schema'`);
+  const api = client();
+  const on = { event: "*", schema: "public", table: "shelves" };
+  await expect.poll(async () => (await api.from("shelves").select()).status).toBe(200);
+  const shelves = await observing(api, "shelves", [on]);
+  const areas = await observing(client(), "areas", [{ ...on, select: ["area"] }]);
+  await sql("insert into shelves (id, w, labels) values (1, 3, 'k=>v')");
+  await sql("update shelves set w = 4");
+  await expect.poll(() => shelves.changes.length).toBe(2);
+  const { data } = await api.from("shelves").select().single();
+  expect(data).toEqual({ id: 1, w: 4, area: 8, labels: { k: "v" } });
+  expect(shelves.changes.map(({ new: row, errors }) => [row, errors])).toEqual([
+    [{ ...data, w: 3, area: 6 }, null],
+    [data, null],
+  ]);
+  expect(shelves.changes[1].old).toEqual(shelves.changes[0].new);
+  await expect
+    .poll(() => areas.changes.map((change) => change.new))
+    .toEqual([
+      { id: 1, area: 6 },
+      { id: 1, area: 8 },
+    ]);
+});
+
 test("a filter selects updates by the new row and deletes by the old row", async () => {
   const on = { event: "*", schema: "public", table: "notes", filter: "room=eq.a" };
   const notes = await observing(client(), "by default", [on]);
