@@ -43,8 +43,8 @@ export class Delivery<W extends Watch> {
     this.#rights = rights;
     this.#handler = handler;
     feed.count(this);
-    feed.onLosses(() => {
-      for (const [watch, reason] of lapsed(this.#groups.keys(), feed, rights)) this.#end(watch, new WatchEnded(reason));
+    feed.onLosses((recreated) => {
+      for (const [watch, error] of lapsed([...this.#groups.keys()], recreated, feed, rights)) this.#end(watch, error);
     });
   }
 

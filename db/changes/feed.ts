@@ -51,7 +51,7 @@ export class ChangeFeed implements ChangeSink {
   readonly #readers = new Set<ChangeReader>();
   readonly #deliveries: { readonly size: number }[] = [];
   readonly #schemaListeners: (() => Promise<void>)[] = [];
-  readonly #lossListeners: (() => void)[] = [];
+  readonly #lossListeners: ((recreated: ReadonlySet<string>) => void)[] = [];
   readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0, TRUNCATE: 0 };
   /** How often changes have been missed. */
   #gaps = 0;
@@ -134,9 +134,9 @@ export class ChangeFeed implements ChangeSink {
     return this.#publication?.lostChanges(table, read) ?? NOTHING_LOST;
   }
 
-  /** The same as far as it is known, and a call when it may have changed. */
+  /** The same as far as it is known, and a call when it may have changed; changes of the tables `recreated` have been missed. */
   knownLosses: Publication["knownLosses"] = (...of) => this.#publication?.knownLosses(...of) ?? NOTHING_LOST;
-  onLosses = (listener: () => void) => void this.#lossListeners.push(listener);
+  onLosses = (listener: (recreated: ReadonlySet<string>) => void) => void this.#lossListeners.push(listener);
 
   /** Resolves when every later commit will be received. Rejects with Problem if that takes too long. */
   async open(): Promise<void> {
@@ -249,8 +249,8 @@ export class ChangeFeed implements ChangeSink {
   #connect({ source, publication }: FoundSource): void {
     this.#source = source;
     this.#publication = publication;
-    publication?.onTables(() => {
-      for (const listener of this.#lossListeners) listener();
+    publication?.onTables((recreated) => {
+      for (const listener of this.#lossListeners) listener(recreated);
     });
     source.start();
     this.published = publication?.start();

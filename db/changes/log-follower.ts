@@ -26,7 +26,7 @@ export type LogFollowerOptions = {
   readonly log: SharedLog;
   readonly pool: pg.Pool;
   readonly sink: ChangeSink;
-  readonly onTable: (logged: LoggedTable) => Promise<void> | null;
+  readonly onTable: (logged: LoggedTable) => Promise<boolean> | null;
   readonly onError: (error: Error) => void;
   /** Changes are received from now on. */
   onBegin(): void;

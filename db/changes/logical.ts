@@ -6,7 +6,7 @@ import type { LoggedTable } from "./types.ts";
 
 export type LogicalSourceOptions = SlotReaderOptions & {
   /** See StreamDecoder. */
-  readonly onTable?: (logged: LoggedTable) => Promise<void> | null;
+  readonly onTable?: (logged: LoggedTable) => Promise<boolean> | null;
 };
 
 /**

@@ -12,7 +12,7 @@ export type LostChanges = {
 
 export const NOTHING_LOST: LostChanges = { all: null, deletes: null };
 
-type Published = Pick<TableState, "name" | "relations" | "publishedColumns" | "generatedColumns">;
+type Published = Pick<TableState, "name" | "relations" | "columns" | "publishedColumns" | "generatedColumns">;
 
 /**
  * What is lost for subscribers whose policies and filter read these columns. The service checks them on the row of a change, and
@@ -33,6 +33,11 @@ export function lossOf(
   publication: PublicationState,
 ): (Obstacle & { /** Whether no change arrives at all. */ readonly isAll: boolean }) | null {
   const columns = [...new Set(read)];
+  const gone = columns.filter((column) => !table.columns.includes(column));
+  if (gone.length > 0) {
+    const reason = `${table.name} no longer has ${gone.join(", ")}, without which ${READ}`;
+    return { reason, advice: "", isSql: false, isAll: true };
+  }
   const published = new Set(table.publishedColumns);
   const unpublished = columns.filter((column) => !published.has(column));
   if (unpublished.length > 0) {

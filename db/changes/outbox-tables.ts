@@ -43,7 +43,9 @@ export class OutboxTables {
     this.#types = types;
   }
 
-  async describe(relations: readonly RelationRow[]): Promise<void> {
+  /** Returns whether a table has been altered. */
+  async describe(relations: readonly RelationRow[]): Promise<boolean> {
+    let isAltered = false;
     for (const relation of relations) {
       const known = this.#known.get(relation.oid);
       const text = JSON.stringify(relation);
@@ -52,7 +54,9 @@ export class OutboxTables {
       const now = describe(await this.#types.complete(relation.table), relation.order);
       const changedBy = BigInt(relation.changed_by);
       this.#known.set(relation.oid, { text, changedBy, now, before: known?.now ?? now });
+      isAltered ||= known !== undefined;
     }
+    return isAltered;
   }
 
   /** The description of the relation when the transaction wrote it; null if it has been dropped. */

@@ -131,7 +131,7 @@ export class OutboxSource implements ChangeSource {
         MAX_ROWS,
       ]);
       const { end, rows: recorded, relations } = rows[0]!;
-      await this.#tables.describe(relations);
+      if (await this.#tables.describe(relations)) await sink.changeSchema();
       for (const row of recorded) {
         const change = this.#changeOf(row);
         if (change) sink.receive(change, (row.old_row?.length ?? 0) + (row.new_row?.length ?? 0));

@@ -30,6 +30,7 @@ export type TableState = {
   /** Whether a role that callers may become may read it. */
   readonly isReadable: boolean;
   readonly isPublished: boolean;
+  readonly columns: readonly string[];
   /** The columns of new rows that are published; null if it is not published. */
   readonly publishedColumns: readonly string[] | null;
   /** Columns that are always generated, stored: PostgreSQL 18 and later can publish them. */
@@ -98,6 +99,12 @@ select
     from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "publishedColumns",
+  array(
+    select a.attname::text
+    from pg_catalog.pg_attribute as a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    order by a.attnum
+  ) as "columns",
   array(
     select a.attname::text
     from pg_catalog.pg_attribute as a

@@ -59,7 +59,9 @@ export class Publication {
   /** As the last run has left them. */
   #tables = new Map<string, TableState>();
   #state: PublicationState = WHOLE;
-  #onTables = () => {};
+  #onTables = (_recreated: ReadonlySet<string>) => {};
+  /** The OID that each table has had last. */
+  readonly #oids = new Map<string, number>();
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -99,20 +101,25 @@ export class Publication {
     return isMissing ? { all: this.#reasonOf(table), deletes: null } : this.#lostOf(table, read);
   }
 
-  /** Calls back after each run that has found other tables than the run before. */
-  onTables(listener: () => void): void {
+  /** Calls back after each run that has found other tables than the run before, with those that others have replaced. */
+  onTables(listener: (recreated: ReadonlySet<string>) => void): void {
     this.#onTables = listener;
   }
 
   /**
-   * What the stream says about a table before its changes. If something else is logged of old rows than the last run has seen, the
-   * tables have been altered without an announcement: they are read again.
+   * What the stream says about a table before its changes. If it has other columns than the last run has seen, or others are logged of
+   * old rows, the tables have been altered without an announcement: they are read again, and the result is true.
    */
-  meet({ table: { oid, columns }, oldColumns }: LoggedTable): Promise<void> | null {
-    const relations = [...this.#tables.values()].flatMap((table) => table.relations);
-    const known = relations.find((relation) => relation.oid === oid)?.oldColumns;
-    const isAsKnown = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
-    return known === undefined || isAsKnown ? null : this.#runs.settled().then(() => this.#runs.now());
+  meet({ table: { oid, columns }, oldColumns }: LoggedTable): Promise<boolean> | null {
+    const table = [...this.#tables.values()].find((each) => each.oid === oid || each.relations.some(isOf(oid)));
+    const known = table?.relations.find(isOf(oid))?.oldColumns;
+    const isLogged = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
+    const isNamed = table ? columns.every(({ name }) => table.columns.includes(name)) : true;
+    if (isNamed && (known === undefined || isLogged)) return null;
+    return this.#runs
+      .settled()
+      .then(() => this.#runs.now())
+      .then(() => true);
   }
 
   /** For `/health`. The number of tables is null until they have been read. */
@@ -176,7 +183,9 @@ export class Publication {
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
-    if (!isSame) this.#onTables();
+    const recreated = tables.filter((table) => (this.#oids.get(keyOf(table)) ?? table.oid) !== table.oid);
+    for (const table of tables) this.#oids.set(keyOf(table), table.oid);
+    if (!isSame) this.#onTables(new Set(recreated.map(keyOf)));
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     if (isLocked) this.#runs.later();
   }
@@ -247,5 +256,7 @@ export class Publication {
     }
   }
 }
+
+const isOf = (wanted: number) => (relation: { readonly oid: number }) => relation.oid === wanted;
 
 const keyOf = ({ schema, table }: TableState): string => quoteName({ schema, name: table });

@@ -18,7 +18,7 @@ export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings
   readonly log: SharedLog;
   /** Maximum size of a row. */
   readonly maxBytes: number;
-  readonly onTable: (logged: LoggedTable) => Promise<void> | null;
+  readonly onTable: (logged: LoggedTable) => Promise<boolean> | null;
 };
 
 /**

@@ -28,12 +28,15 @@ export class StreamDecoder implements StreamHandler {
   #schema: Snapshot | null = null;
   /** The number of changes of the transaction so far, and of announcements of DDL. */
   #index = 0;
-  readonly #onTable: (logged: LoggedTable) => Promise<void> | null;
+  readonly #onTable: (logged: LoggedTable) => Promise<boolean> | null;
   /** Whether queries see every transaction that arrives. */
   readonly #isVisible: boolean;
 
-  /** The next change waits for the promise of `onTable`, which is called before the first change of a table, and after DDL. */
-  constructor(onTable: (logged: LoggedTable) => Promise<void> | null, isVisible = false) {
+  /**
+   * The next change waits for the promise of `onTable`, which is called before the first change of a table, and after DDL. True: the
+   * table has been altered.
+   */
+  constructor(onTable: (logged: LoggedTable) => Promise<boolean> | null, isVisible = false) {
     this.#onTable = onTable;
     this.#isVisible = isVisible;
   }
@@ -134,9 +137,13 @@ export class StreamDecoder implements StreamHandler {
     this.#schema = snapshot;
   }
 
+  /** Not every database announces its DDL. */
   async #meet(logged: LoggedTable): Promise<void> {
-    await this.#describe(logged.table);
-    await this.#onTable(logged);
+    const { table } = logged;
+    const known = this.#decoder.tables.find(({ oid }) => oid === table.oid);
+    await this.#describe(table);
+    const isAltered = (await this.#onTable(logged)) || (known && textOf(known) !== textOf(table));
+    if (isAltered) await this.#changeSchema();
   }
 
   async #describe(table: DescribedTable): Promise<void> {
@@ -155,3 +162,11 @@ export class StreamDecoder implements StreamHandler {
     this.#sink.receive({ ...change, position: { lsn, index: ++this.#index }, committedAt, xid }, bytes);
   }
 }
+
+/** What the stream says about a table. */
+const textOf = ({ schema, name, columns }: DescribedTable): string =>
+  JSON.stringify([
+    schema,
+    name,
+    columns.flatMap(({ computed, ...each }) => (computed?.isSent === false ? [] : [each.name, each.type])),
+  ]);

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pieces } from "../admission/pieces.ts";
+import { quoteName } from "../catalog/catalog.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch, Watches } from "../rights/subscriber-watches.ts";
 import { type Change, comparePositions, type Position } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
-import type { ChangeReader } from "./reader.ts";
+import { type ChangeReader, feedGap } from "./reader.ts";
 
 /** The client for which the delivery of all changes counts. */
 export const CHANGES = "changes";
@@ -181,24 +182,30 @@ const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
 
 /**
  * The watches that no longer receive what they want, because a table, a right or the publication has been altered, with the reason. Their
- * clients subscribe again, and then learn what is lost as at the first time.
+ * clients subscribe again, and then learn what is lost as at the first time. `feedGap` if another table has the name of theirs: what was
+ * changed before it was published is missing.
  */
 export function* lapsed<W extends Watch>(
   watches: Iterable<W>,
+  recreated: ReadonlySet<string>,
   feed: Pick<ChangeFeed, "knownLosses">,
   rights: Pick<Rights, "viewOf">,
-): Generator<readonly [watch: W, reason: string]> {
+): Generator<readonly [watch: W, error: Error]> {
   for (const watch of watches) {
+    if (recreated.has(quoteName(watch.table))) {
+      yield [watch, feedGap()];
+      continue;
+    }
     const view = rights.viewOf(watch.table, watch.caller.role);
     if (view === undefined) continue;
     if ("refusal" in view) {
       // No change may arrive that would end it: a table that no caller may read is not published.
-      yield [watch, view.refusal];
+      yield [watch, new WatchEnded(view.refusal)];
       continue;
     }
     const read = columnsRead(view, watch.filter?.columns.keys());
     const reason = watch.lapse?.(feed.knownLosses(watch.table, read)) ?? null;
-    if (reason !== null) yield [watch, reason];
+    if (reason !== null) yield [watch, new WatchEnded(reason)];
   }
 }
 

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { type Observed, observe, observing, summary, useRealtime } from "../support/realtime.ts";
+import { POLL } from "../support/until.ts";
 
 const { client, sql } = useRealtime();
 
@@ -180,6 +181,52 @@ test("records have generated columns, and values of types with a cast to json as
       { id: 1, area: 8 },
     ]);
 });
+
+/** DDL is announced only if a superuser has created the event triggers. */
+const announcing = (state: "enable" | "disable") =>
+  sql(`alter event trigger announce_schema_change ${state}; alter event trigger announce_schema_drop ${state}`);
+
+test.each(["enable", "disable"] as const)(
+  "columns are renamed and tables recreated under a listener, with event triggers %sd",
+  async (state) => {
+    await sql(`drop table if exists public.ships;
+      create table public.ships (id int primary key, name text, note text);
+      grant select, insert on public.ships to anon; notify pgrst, 'reload schema'`);
+    const api = client();
+    const isServed = async (query: string) => (await api.from("ships").select(query)).status;
+    await expect.poll(() => isServed("note")).toBe(200);
+    await announcing(state);
+    onTestFinished(() => void announcing("enable"));
+    const on = { event: "*", schema: "public", table: "ships" };
+    const ships = await observing(api, "ships", [on]);
+    const filtered = await observing(client(), "filtered ships", [{ ...on, filter: "note=eq.x" }]);
+    const rows = () => ships.changes.map((change) => change.new);
+    // The first rename precedes the first change.
+    await sql("alter table ships rename column name to title");
+    await sql("insert into ships values (1, 'a', 'x')");
+    await expect.poll(rows).toEqual([{ id: 1, title: "a", note: "x" }]);
+    await sql("alter table ships rename column note to remark");
+    await sql("insert into ships values (2, 'b', 'x')");
+    await expect.poll(rows).toEqual([
+      { id: 1, title: "a", note: "x" },
+      { id: 2, title: "b", remark: "x" },
+    ]);
+    await expect.poll(() => filtered.system.at(-1)?.message).toContain("note");
+    expect(filtered.system.at(-1).message).not.toContain("publication");
+
+    await sql(`drop table ships; create table ships (id uuid primary key default gen_random_uuid(), name text);
+      grant select, insert on ships to anon`);
+    await sql("insert into ships (name) values ('early')");
+    await sql("notify pgrst, 'reload schema'");
+    const isGap = () => ships.system.some(({ gap }) => gap);
+    const isEarly = () => rows().some(({ name }) => name === "early");
+    await expect.poll(() => isGap() || isEarly()).toBe(true);
+    // The library has joined again.
+    await expect.poll(() => ships.states.filter((each) => each === "SUBSCRIBED").length, POLL).toBe(isGap() ? 2 : 1);
+    await sql("insert into ships (name) values ('late')");
+    await expect.poll(() => rows().at(-1)).toEqual({ id: expect.any(String), name: "late" });
+  },
+);
 
 test("a filter selects updates by the new row and deletes by the old row", async () => {
   const on = { event: "*", schema: "public", table: "notes", filter: "room=eq.a" };
