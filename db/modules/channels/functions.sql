@@ -57,7 +57,8 @@ declare
   max_characters constant int := 1900;
   max_bytes constant int := 262144;
   id constant text := pg_catalog.gen_random_uuid();
-  message constant text := content || pg_catalog.jsonb_build_object('topic', topic, 'event', event, 'private', private);
+  message constant text :=
+    content || pg_catalog.jsonb_build_object('topic', topic, 'event', event, 'private', private);
   parts constant int := pg_catalog.ceil(pg_catalog.length(message)::numeric / max_characters);
 begin
   if topic is null or topic = '' or pg_catalog.octet_length(topic) > 246 then
@@ -89,7 +90,9 @@ comment on function realtime.send_message(jsonb, text, text, boolean) is
 create or replace function realtime.send(payload jsonb, event text, topic text, private boolean default true)
 returns void
 language sql volatile set search_path = '' as $$
-  select realtime.send_message(pg_catalog.jsonb_build_object('payload', coalesce(payload, '{}')), event, topic, private);
+  select realtime.send_message(
+    pg_catalog.jsonb_build_object('payload', coalesce(payload, '{}')), event, topic, private
+  );
 $$;
 
 comment on function realtime.send(jsonb, text, text, boolean) is
