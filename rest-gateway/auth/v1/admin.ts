@@ -3,6 +3,7 @@ import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import type { AccountChanges, Found } from "../admin-users.ts";
 import { emailSkeleton } from "../login-names.ts";
+import { storedForm, UnusableHash } from "../password-hashes.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
@@ -46,7 +47,7 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
   if (!sent.email) throw invalid("Cannot create a user without an email");
   const email = requireEmail(sent.email);
   const fields = { name: nameOf(email, sent.user_metadata ?? {}), email };
-  const passwordHash = await passwordHashOf(call, sent.password);
+  const passwordHash = await passwordHashOf(call, sent.password, sent.password_hash);
   const creating = adminUsersOf(call).create(
     { fields, passwordHash, changes: changesOf(sent, auth.clock()) },
     client.address,
@@ -64,7 +65,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const sent = await readAuthBody(request, auth.limits, AdminUser);
   const email = sent.email ? requireEmail(sent.email) : user.email;
   const changes = { ...changesOf(sent, auth.clock()), ...(email !== user.email && { email }) };
-  const hash = await passwordHashOf(call, sent.password);
+  const hash = await passwordHashOf(call, sent.password, sent.password_hash);
   const changing = adminUsersOf(call).change(id, changes, emailSkeleton(email), hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
@@ -168,11 +169,26 @@ function banOf(duration: string, now: number): Pick<AccountChanges, "isBanned" |
 /** Per hour. */
 const UNITS = { h: 1, m: 60, s: 3600 };
 
-/** Without the rules for passwords. Rejects with Problem for one that is too long. */
-export async function passwordHashOf({ auth }: AuthCall, password: string | null | undefined): Promise<string | null> {
+/** Without the rules for passwords. Rejects with Problem for one that is too long, and for a hash that no password is verified against. */
+export async function passwordHashOf(
+  { auth }: AuthCall,
+  password: string | null | undefined,
+  exported: string | null | undefined,
+): Promise<string | null> {
+  if (password && exported) throw invalid("Only a password or a password_hash is possible, not both");
+  if (exported) return usableHash(exported);
   if (!password) return null;
   if (password.length > MAX_PASSWORD) throw invalid(`Password must have at most ${MAX_PASSWORD} characters`);
   return auth.hashing.inPlace(() => auth.hashing.hash(password));
+}
+
+function usableHash(exported: string): string {
+  try {
+    return storedForm(exported);
+  } catch (error) {
+    if (error instanceof UnusableHash) throw invalid(`password_hash: ${error.message}`);
+    throw error;
+  }
 }
 
 export function refuseAdminUser(raised: unknown): never {

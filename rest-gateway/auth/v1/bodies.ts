@@ -5,7 +5,7 @@ import { type BodyLimits, readBytes } from "../../../http/pipeline/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import { invalid } from "./problem.ts";
 
-// The request bodies of /auth/v1. Unknown fields are ignored, and null is the same as a missing field.
+// The request bodies of /auth/v1. Unknown fields are ignored, unless a comment says otherwise, and null is the same as a missing field.
 
 const text = (max: number) =>
   z
@@ -72,11 +72,14 @@ export const Verification = z.object({
   token_hash: text(MAX_TOKEN),
   password,
 });
-export const AdminUser = z.object({
+/** A field that would be ignored is refused: an operator who moves users notices last that it was. */
+export const AdminUser = z.strictObject({
   email,
   phone: text(MAX_EMAIL),
   password,
+  password_hash: text(MAX_PASSWORD),
   email_confirm: z.boolean().nullish(),
+  phone_confirm: z.boolean().nullish(),
   role: text(100),
   ban_duration: text(20),
   id: text(100),
@@ -105,7 +108,9 @@ export async function readAuthBody<Body>(
   const sent = bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits);
   const result = schema.safeParse(sent);
   if (result.success) return result.data;
-  const { path, message } = result.error.issues[0]!;
+  const [issue] = result.error.issues;
+  const { path, message } = issue!;
+  if (issue!.code === "unrecognized_keys") throw invalid(`there is no field ${issue!.keys.join(", ")}`);
   if (path.length === 0) throw problem("not an object");
   throw invalid(`${path.join(".")}: ${message}`);
 }

@@ -96,7 +96,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   if (type === "signup" && !password) throw invalid("Signup requires a valid password");
   if (type === "signup") requireStrong(call.auth, password!);
   const metadata = data ?? {};
-  const hash = type === "signup" ? await passwordHashOf(call, password) : null;
+  const hash = type === "signup" ? await passwordHashOf(call, password, null) : null;
   const mustConfirm = auth.settings.emailConfirm === "required";
   const changes: AccountChanges = { userMetadata: metadata, mustConfirm };
   const fields = { name: nameOf(email, metadata), email };
