@@ -5,7 +5,7 @@ import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
+import { emailSkeleton, normalizedEmail, usernameSkeleton } from "./login-names.ts";
 import type { MailData } from "./mail/repository.ts";
 import type { PublicUser } from "./v1/repository.ts";
 
@@ -110,8 +110,15 @@ export class AdminUsers {
 
   /** Rejects with the errors of the database. */
   create({ fields, username = null, passwordHash, changes }: NewAccount, address: string): Promise<Found> {
-    const looks = [emailSkeleton(fields.email), username, username && usernameSkeleton(username)];
-    const values = [JSON.stringify(fields), ...looks, passwordHash, JSON.stringify(changes), address || null];
+    const email = normalizedEmail(fields.email);
+    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
+    const values = [
+      JSON.stringify({ ...fields, email }),
+      ...looks,
+      passwordHash,
+      JSON.stringify(changes),
+      address || null,
+    ];
     return this.#functions.call("create_user($1::jsonb, $2, $3, $4, $5, $6::jsonb, $7::inet)", values);
   }
 
@@ -123,7 +130,8 @@ export class AdminUsers {
     passwordHash: string | null,
     address: string,
   ): Promise<PublicUser> {
-    const values = [id, JSON.stringify(changes), skeleton, passwordHash, address || null];
+    const email = changes.email !== undefined && { email: normalizedEmail(changes.email) };
+    const values = [id, JSON.stringify({ ...changes, ...email }), skeleton, passwordHash, address || null];
     return this.#functions.call("change_user($1, $2::jsonb, $3, $4, $5::inet)", values);
   }
 

@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { domainToUnicode } from "node:url";
 import type pg from "pg";
 import type { Logger } from "pino";
 
@@ -11,6 +12,23 @@ export const USERNAME_PATTERN = "^[^@:\\u0000-\\u0020\\u007f]+$";
 
 /** Maps the forms of a character that fonts and keyboards produce to one: `ａｄａ` → `ada`. */
 export const normalizedUsername = (username: string): string => username.normalize("NFKC");
+
+/**
+ * The form in which e-mails are stored and looked up: NFC, as RFC 6532 asks for, and the domain in Unicode. The database ignores case.
+ *
+ *   normalizedEmail("jose\u0301@xn--bcher-kva.example")  // "josé@bücher.example"
+ *   normalizedEmail("Ada@Example.com")                   // as it is
+ */
+export function normalizedEmail(email: string): string {
+  if (ASCII.test(email) && !/[@.]xn--/i.test(email)) return email;
+  const text = email.normalize("NFC");
+  const domain = text.lastIndexOf("@") + 1;
+  // "" for a domain that is not valid.
+  return text.slice(0, domain) + (domainToUnicode(text.slice(domain)) || text.slice(domain));
+}
+
+/** A login is an e-mail or a username, which has no @. */
+export const normalizedLogin = (login: string): string => (login.includes("@") ? normalizedEmail(login) : login);
 
 /** The same rule as the constraint, which reports one fault at a time: a form needs those of all fields. */
 const FORMAT = new RegExp(USERNAME_PATTERN, "u");
@@ -60,8 +78,10 @@ export const usernameSkeleton = (username: string): string => skeletonOf(usernam
  * The same for an e-mail, or null for an ASCII one, which is compared as it is. Unlike a username, an e-mail is not chosen for
  * this service: the owners of `ann1@example.org` and `annl@example.org` may both register.
  */
-export const emailSkeleton = (email: string): string | null =>
-  ASCII.test(email) ? null : skeletonOf(email, (character) => ASCII.test(character));
+export function emailSkeleton(email: string): string | null {
+  const normalized = normalizedEmail(email);
+  return ASCII.test(normalized) ? null : skeletonOf(normalized, (character) => ASCII.test(character));
+}
 
 function skeletonOf(text: string, isKept: (character: string) => boolean): string {
   const lookalikes = confusables();

@@ -133,7 +133,7 @@ language sql stable security definer set search_path = '' as $$
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
     (
       select e.user_id from auth_private.login_emails as e
-      where lower(e.email) = lower(login)
+      where lower(e.email) = lower(normalize(login, nfc))
         and e.released_at is null
     )))
 $$;

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Account } from "../../../identity/account.ts";
 import type { IdentityAnswer } from "../answers.ts";
 import { type AuthFunctions, bytes, time } from "../functions.ts";
-import { emailSkeleton } from "../login-names.ts";
+import { emailSkeleton, normalizedEmail } from "../login-names.ts";
 import type { CurrentSignIn } from "../session-repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
@@ -18,6 +18,10 @@ type Linked =
 
 /** A row of the table of providers. */
 export type ProviderRow = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
+
+/** The e-mail that a provider names, as it is stored, and its skeleton. */
+const formsOf = (email: string | null) =>
+  email === null ? [null, null] : [normalizedEmail(email), emailSkeleton(email)];
 
 /** The identities of accounts at providers, and the providers of the table. */
 export class IdentityRepository {
@@ -38,7 +42,14 @@ export class IdentityRepository {
 
   /** Records a sign-in. Returns null if the identity is not linked to an account. */
   use({ issuer, subject, email, signIn }: SealedIdentity, provider: string): Promise<Account | null> {
-    const values = [issuer, subject, provider, email, signIn && bytes(signIn), this.#functions.now()];
+    const values = [
+      issuer,
+      subject,
+      provider,
+      email && normalizedEmail(email),
+      signIn && bytes(signIn),
+      this.#functions.now(),
+    ];
     return this.#functions.call("use_identity($1, $2, $3, $4, $5::bytea, $6::timestamptz)", values);
   }
 
@@ -48,7 +59,7 @@ export class IdentityRepository {
     provider: string,
     address: string,
   ): Promise<"registered" | "linked" | "email taken" | "malformed"> {
-    const values = [issuer, subject, provider, name, email, email && emailSkeleton(email), signIn && bytes(signIn)];
+    const values = [issuer, subject, provider, name, ...formsOf(email), signIn && bytes(signIn)];
     return this.#functions.call("register_identity($1, $2, $3, $4, $5, $6, $7::bytea, $8::inet, $9::timestamptz)", [
       ...values,
       address || null,
@@ -63,7 +74,7 @@ export class IdentityRepository {
     max: number,
     address: string,
   ): Promise<Linked> {
-    const emails = [email, email && emailSkeleton(email)];
+    const emails = formsOf(email);
     const given = [userId, session, issuer, subject, provider, ...emails, signIn && bytes(signIn)];
     const values = [...given, String(max), address || null, this.#functions.now()];
     const types = "$1, $2::uuid, $3, $4, $5, $6, $7, $8::bytea, $9::integer, $10::inet, $11::timestamptz";

@@ -2,6 +2,7 @@ import { countedNetworksOf } from "../../../db/network.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
 import type { Account } from "../../../identity/account.ts";
 import { type AuthFunctions, bytes, seconds } from "../functions.ts";
+import { normalizedEmail } from "../login-names.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
 import type { MailKind, RequestedKind } from "./kinds.ts";
 
@@ -106,7 +107,7 @@ export class MailRepository {
   ): Promise<RefusedMail | "malformed" | null> {
     const networks = countedNetworksOf(address);
     const values = [
-      ...[kind, email, JSON.stringify(data), writeArray(networks.map(({ name }) => name))],
+      ...[kind, normalizedEmail(email), JSON.stringify(data), writeArray(networks.map(({ name }) => name))],
       String(limits.mailsPerRecipient),
       writeArray(networks.map(({ factor }) => String(factor * limits.mailsPerAddress))),
       ...[String(limits.mailsPerHour), this.#functions.now()],
@@ -179,7 +180,7 @@ export class MailRepository {
   }
 
   async invite(email: string, data: MailData, address: string): Promise<void> {
-    const values = [email, JSON.stringify(data), address || null, this.#functions.now()];
+    const values = [normalizedEmail(email), JSON.stringify(data), address || null, this.#functions.now()];
     await this.#functions.call("invite($1, $2::jsonb, $3::inet, $4::timestamptz)", values);
   }
 
@@ -210,7 +211,7 @@ export class MailRepository {
 
   /** The hash of the token that came with this code. Null for a wrong one; after this many, the code is no longer valid. */
   async findCode(email: string, codeHash: Buffer, attempts: number): Promise<Buffer | null> {
-    const values = [email, bytes(codeHash), String(attempts), this.#functions.now()];
+    const values = [normalizedEmail(email), bytes(codeHash), String(attempts), this.#functions.now()];
     const call = "find_mail_code($1, $2::bytea, $3::integer, $4::timestamptz)";
     const found = await this.#functions.call<string | null>(call, values);
     return found === null ? null : Buffer.from(found, "hex");

@@ -3,7 +3,7 @@ import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
-import { loginEmailFault } from "../login-names.ts";
+import { loginEmailFault, normalizedEmail } from "../login-names.ts";
 import { markBrowser } from "../mail/confirmations.ts";
 import { languagesOf } from "../mail/templates.ts";
 import { userOfRefresh } from "../tokens.ts";
@@ -116,9 +116,9 @@ export async function grantByRefreshToken({ auth, request, client }: AuthCall): 
   throw problem(rotation.outcome === "expired" ? "expired refresh token" : "revoked refresh token");
 }
 
-/** Lower case, as this wire has e-mails. Throws Problem. */
+/** In the normal form and lower case, as this wire has e-mails. Throws Problem. */
 export function requireEmail(email: string): string {
-  const address = email.toLowerCase();
+  const address = normalizedEmail(email).toLowerCase();
   // The format is a constraint of the database, too.
   if (/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(address) && loginEmailFault(address) === null) return address;
   throw problem("email malformed");

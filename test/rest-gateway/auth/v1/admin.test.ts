@@ -6,6 +6,9 @@ const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 
+/** Of "Correct horse 9!". */
+const BCRYPT = "$2b$04$EheqwDJ9UXXLrXtEwSB/teFK6K6uoDaqUDovcqKPP6sUDJEWjsrhC";
+
 describe("supabase.auth.admin", () => {
   const { client, newUser, sql, send, service } = useAuth("bigint");
   const admin = () => client("service_role").auth.admin;
@@ -48,6 +51,39 @@ describe("supabase.auth.admin", () => {
   });
 
   test.each([
+    ["jos\u00e9@test.example", "Jose\u0301@test.example"],
+    ["jose\u0301-2@test.example", "jos\u00e9-2@test.example"],
+    ["ann@xn--bcher-kva.example", "ann@b\u00fccher.example"],
+    ["bob@B\u00dcCHER.example", "bob@xn--bcher-kva.example"],
+  ])("%s and %s are one e-mail", async (one, other) => {
+    const signedUp = await client().auth.signUp({ email: one, password: PASSWORD });
+    const signedIn = await client().auth.signInWithPassword({ email: other, password: PASSWORD });
+    expect(signedIn.data.user?.id).toBe(signedUp.data.user!.id);
+    expect(failureOf(await client().auth.signUp({ email: other, password: PASSWORD }))[1]).toBe("user_already_exists");
+    expect(failureOf(await admin().createUser({ email: other }))[1]).toBe("email_exists");
+  });
+
+  test("creates a user with the hash of a password from elsewhere", async () => {
+    const email = "moved-hash@test.example";
+    const hashed = { email, email_confirm: true, password_hash: BCRYPT };
+    expect((await admin().createUser(hashed)).error).toBeNull();
+    const signIn = () => client().auth.signInWithPassword({ email, password: "Correct horse 9!" });
+    const { data } = await signIn();
+    expect(data.user!.email).toBe(email);
+    const changed = await admin().updateUserById(data.user!.id, { password: "another" } as never);
+    expect([changed.error, failureOf(await signIn())]).toEqual([null, [400, "invalid_credentials"]]);
+    await admin().updateUserById(data.user!.id, { password_hash: BCRYPT } as never);
+    expect((await signIn()).error).toBeNull();
+  });
+
+  test.each([
+    ["a text that is no hash", { email: "hash@test.example", password_hash: "not a hash" }, [400, "validation_failed"]],
+    [
+      "a password and a hash",
+      { email: "hash@test.example", password: PASSWORD, password_hash: BCRYPT },
+      [400, "validation_failed"],
+    ],
+    ["a field that has no effect", { email: "data@test.example", data: { a: 1 } }, [400, "validation_failed"]],
     ["an e-mail that is registered", { email: "mary@test.example" }, [422, "email_exists"]],
     ["a malformed e-mail", { email: "mary" }, [400, "validation_failed"]],
     ["no e-mail", { password: PASSWORD }, [400, "validation_failed"]],
