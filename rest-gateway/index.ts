@@ -26,6 +26,7 @@ import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
+import { errorDialect } from "./resources/answer/answer.ts";
 import { CurrentResources } from "./resources/current.ts";
 import type { Description, Dialect } from "./resources/description.ts";
 import { ResourceInterface } from "./resources/index.ts";
@@ -261,6 +262,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     routes: routesOf(application),
     hasTasks: tasks !== null,
     hasReplicas: database.replicas !== null,
+    errorDialect: errorDialect(shared.preferences.parse(undefined)),
     passwords: auth && passwords,
     maxRecords: settings.apiMaxRecords,
     isOff: settings.openapi === "off",

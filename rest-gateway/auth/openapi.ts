@@ -12,16 +12,12 @@ export const AUTH_TAG = {
   description: "Sign-up, sign-in, sign-in with identity providers, sessions, API keys and the second factor.",
 };
 
-/**
- * The paths of authentication, which belong to no version and are relative to the root of the service. `server` is the URL of
- * that root if the document has another server URL, otherwise null.
- */
-export function authPaths(server: string | null): Readonly<Record<string, PathItem>> {
-  const servers = server === null ? {} : { servers: [{ url: server }] };
+/** The paths of authentication, which belong to no version. */
+export function authPaths(): Readonly<Record<string, PathItem>> {
   const paths: Record<string, PathItem> = {};
   for (const [key, route] of Object.entries(ROUTES)) {
     const [method, path] = splitKey(key);
-    paths[path] = { ...paths[path], [method.toLowerCase()]: { ...operation(path, route), ...servers } };
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation(path, route) };
   }
   return paths;
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { JsonSchema } from "../openapi/document.ts";
+import { withDefaultText } from "../openapi/schema-parts.ts";
 
 /** The bodies of authentication by their key in the OpenAPI document, as zod describes them. */
 const NAMED = z.registry<{ readonly id: string }>();
@@ -25,7 +26,10 @@ export const keyOf = (schema: z.ZodType): string => NAMED.get(schema)!.id;
 
 const OPTIONS = {
   io: "input",
-  override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => mergeNull(jsonSchema),
+  override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    mergeNull(jsonSchema);
+    describeDefault(jsonSchema);
+  },
 } as const;
 
 /** The OpenAPI schema of a body. */
@@ -40,6 +44,11 @@ export function namedSchemas(): Readonly<Record<string, JsonSchema>> {
   return Object.fromEntries(
     Object.entries(schemas).map(([key, { $schema, $id, ...schema }]) => [key, schema as JsonSchema]),
   );
+}
+
+function describeDefault(schema: z.core.JSONSchema.BaseSchema): void {
+  Object.assign(schema, withDefaultText(schema as JsonSchema, schema.default));
+  delete schema.default;
 }
 
 /** Writes `type: ["string", "null"]` instead of anyOf. */

@@ -38,8 +38,6 @@ export type Operation = {
   /** Alternatives, which replace those of the document. */
   readonly security?: readonly SecurityRequirement[];
   readonly deprecated?: boolean;
-  /** Replaces the servers of the document. */
-  readonly servers?: readonly Server[];
 };
 
 export type Parameter = {

@@ -20,6 +20,16 @@ export const textOf = (description: string): JsonSchema => ({ type: "string", de
 
 export const timeOf = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
 
+/**
+ * A property of a body with its default as text, unless the default is undefined. With the keyword `default`, validators would fill in what a client
+ * leaves out, which resets a column in a PATCH, and generators would make the property required.
+ */
+export function withDefaultText(schema: JsonSchema, value: unknown): JsonSchema {
+  if (value === undefined) return schema;
+  const text = `Default: \`${JSON.stringify(value)}\`.`;
+  return { ...schema, description: schema.description ? `${schema.description}\n\n${text}` : text };
+}
+
 /** The description of the header `Change-Position`. */
 export const CHANGE_POSITION =
   "The position from which a subscription receives exactly the changes after this read. Absent if changes cannot be read.";

@@ -4,15 +4,14 @@ import type { Method, Route } from "./route.ts";
 
 export const APPLICATION_TAG = { name: "application", description: "Paths of the application." };
 
-/** The paths of an application. `server` is where they are, if it is not that of the document. */
-export function routePaths(routes: readonly Route[], server: string | null): Readonly<Record<string, PathItem>> {
-  const servers = server === null ? {} : { servers: [{ url: server }] };
+/** The paths of an application. */
+export function routePaths(routes: readonly Route[]): Readonly<Record<string, PathItem>> {
   return Object.fromEntries(
     routes.map((route) => {
       const path = route.path.replace(/[:*](\w+)/g, "{$1}");
       const operations = (Object.keys(route.methods) as Method[]).map((method) => {
         const name = method.toLowerCase() as Lowercase<Method>;
-        return [name, { ...usual(path, name), ...servers, ...route.openapi?.[name] }];
+        return [name, { ...usual(path, name), ...route.openapi?.[name] }];
       });
       return [path, Object.fromEntries(operations)];
     }),

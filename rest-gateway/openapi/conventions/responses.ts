@@ -1,3 +1,4 @@
+import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Header, JsonSchema, Reference, Response } from "../document.ts";
 import { arrayOf, CHANGE_POSITION, objectOf, refer, textOf, timeOf, withOptional } from "../schema-parts.ts";
 
@@ -169,16 +170,20 @@ const NESTED = withOptional(
   { errors: { ...FAULTS, description: "With 422: the same as `details`." } },
 );
 
-const DETAIL = objectOf({ detail: objectOf({ code: CODE, message: MESSAGE }) }, "With `Prefer: dialect=detail`.");
+const DETAIL = objectOf({ detail: objectOf({ code: CODE, message: MESSAGE }) });
 
-const FLAT = objectOf(
-  {
-    error: CODE,
-    message: MESSAGE,
-    field: { type: ["string", "null"], description: "The first field with a fault." },
-  },
-  "With `Prefer: dialect=flat`.",
-);
+const FLAT = objectOf({
+  error: CODE,
+  message: MESSAGE,
+  field: { type: ["string", "null"], description: "The first field with a fault." },
+});
+
+const FORMS: Readonly<Record<ErrorDialect, readonly JsonSchema[]>> = {
+  nested: [NESTED],
+  // Authentication has no dialects.
+  detail: [DETAIL, NESTED],
+  flat: [FLAT, NESTED],
+};
 
 /** Members of some problems, in every form. */
 const MEMBERS: Readonly<Record<string, JsonSchema>> = {
@@ -190,8 +195,12 @@ const MEMBERS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** The body of every problem: the form of the convention, or one that `Prefer: dialect` chooses. */
-export const PROBLEM_SCHEMA: JsonSchema = {
-  description: "The error. `/docs/errors` explains the codes.",
-  oneOf: [NESTED, DETAIL, FLAT].map((form) => withOptional(form, MEMBERS)),
-};
+/**
+ * The body of every problem. The forms that a client chooses with `Prefer: dialect` are not described: a client that generates its types
+ * from the document would have to tell them apart.
+ */
+export function problemSchema(dialect: ErrorDialect): JsonSchema {
+  const description = "The error. `/docs/errors` explains the codes.";
+  const forms = FORMS[dialect].map((form) => withOptional(form, MEMBERS));
+  return forms.length === 1 ? { description, ...forms[0] } : { description, oneOf: forms };
+}

@@ -1,6 +1,6 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
-import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../document.ts";
+import type { JsonSchema, Operation, Parameter, PathItem } from "../document.ts";
 import { arrayOf, objectOf, queryParameter, refer, timeOf, withOptional } from "../schema-parts.ts";
 import { countParameter, envelopeOf, shared } from "./parameters.ts";
 import { answered, notModified, problems } from "./responses.ts";
@@ -11,10 +11,6 @@ export const TASKS_TAG = {
   description:
     "Requests that the client does not wait for: `Prefer: respond-async`. The service may not allow tasks of anonymous callers, and then ignores the preference.",
 };
-
-/** 202, when the client does not wait. */
-export const accepted = (): Response =>
-  answered("A task handles the request; `Prefer: respond-async`.", refer("schemas", "AcceptedTask"), "Location");
 
 const TASK = refer("schemas", "Task");
 const VERSION = shared("version", "X-API-Version");
@@ -93,7 +89,7 @@ const FACTS = {
 const LINKS = withOptional(objectOf({ self: refer("schemas", "Link") }), { cancel: refer("schemas", "Link") });
 
 export const TASK_SCHEMAS = {
-  AcceptedTask: objectOf({ ...FACTS, _links: LINKS }),
+  AcceptedTask: objectOf({ ...FACTS, _links: LINKS }, "The response 202 to a request with `Prefer: respond-async`."),
   Task: withOptional(
     objectOf({
       ...FACTS,

@@ -156,7 +156,7 @@ const tables = {
 };
 const resources = versions.split(" ").filter(Boolean).map((version) => ({
   title: "Resources v" + version,
-  base: version === "1" ? "" : "/api/v" + version,
+  base: "",
   path: "/api/v" + version + "/openapi.json",
   headers: {},
   authentication: bearer && { preferredSecurityScheme: "bearer", securitySchemes: { bearer } },
@@ -167,9 +167,6 @@ const sources = await Promise.all([tables, ...resources].map(async ({ title, bas
   const content = await response.json();
   content.servers = [{ url: location.origin + base }];
   for (const parameter of Object.values(content.components?.parameters ?? {})) disable(parameter);
-  const operations = Object.values(content.paths ?? {}).flatMap((item) => Object.values(item));
-  // These operations are at the root of the service, unlike the others.
-  for (const operation of operations) if (operation.servers) operation.servers = [{ url: location.origin }];
   const isServed = response.ok && Object.keys(content.paths).length > 0;
   const message = response.ok ? null : (content.error ?? content).message;
   return { title, slug: title.toLowerCase().replace(" ", "-"), content, authentication, isServed, message };

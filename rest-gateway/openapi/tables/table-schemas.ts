@@ -1,7 +1,7 @@
 import type { Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
 import type { JsonSchema } from "../document.ts";
 import { defaultValue, nullable, valueSchema } from "../json-schema.ts";
-import { plainText } from "../schema-parts.ts";
+import { plainText, withDefaultText } from "../schema-parts.ts";
 import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 
 /** `posts` for rows in responses, `posts_insert` and `posts_update` for request bodies, as far as the role may use them. */
@@ -25,14 +25,22 @@ function rowSchema(visible: VisibleSchema, { table, readable }: TableAccess): Js
 
 function insertSchema(visible: VisibleSchema, { table, insertable }: TableAccess): JsonSchema {
   const required = insertable.filter(({ isNullable, hasDefault }) => !isNullable && !hasDefault);
-  return objectSchema(table, writtenColumns(visible, table, insertable), required);
+  const properties = insertable.map((column): Property => {
+    const schema = columnSchema(visible, table, column, "fromJson");
+    return [
+      column.name,
+      withDefaultText(schema, defaultValue(column.defaultExpression, valueSchema(column, "fromJson"))),
+    ];
+  });
+  return objectSchema(table, properties, required);
 }
 
-const updateSchema = (visible: VisibleSchema, { table, updatable }: TableAccess) =>
-  objectSchema(table, writtenColumns(visible, table, updatable), []);
-
-const writtenColumns = (visible: VisibleSchema, table: Table, columns: readonly Column[]) =>
-  columns.map((column): Property => [column.name, columnSchema(visible, table, column, "fromJson")]);
+function updateSchema(visible: VisibleSchema, { table, updatable }: TableAccess): JsonSchema {
+  const properties = updatable.map(
+    (column): Property => [column.name, columnSchema(visible, table, column, "fromJson")],
+  );
+  return objectSchema(table, properties, []);
+}
 
 /** A row as the argument of a function. Missing columns are null, even if the table declares them NOT NULL. */
 export function recordSchema({ table, readable }: TableAccess): JsonSchema {
@@ -58,11 +66,9 @@ function objectSchema({ comment }: Table, properties: readonly Property[], requi
 function columnSchema(visible: VisibleSchema, table: Table, column: Column, cast: "toJson" | "fromJson"): JsonSchema {
   const value = valueSchema(column, cast);
   const description = describeColumn(visible, table, column);
-  const initial = defaultValue(column.defaultExpression, value);
   return {
     ...(column.isNullable ? nullable(value) : value),
     ...(description && { description }),
-    ...(initial !== undefined && { default: initial }),
   };
 }
 

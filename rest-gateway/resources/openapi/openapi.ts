@@ -6,7 +6,7 @@ import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
-import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "../../openapi/conventions/responses.ts";
+import { HEADERS, problemResponses, problemSchema } from "../../openapi/conventions/responses.ts";
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
@@ -66,9 +66,8 @@ export class DescriptionEndpoint implements Endpoint {
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
   const { version, resources, routes, hasTasks, hasReplicas, baseUrl } = api;
   const hasAccounts = api.passwords !== null;
-  const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
-  const paths = Object.fromEntries([
+  const resourceItems = Object.fromEntries([
     ...all.flatMap((resource) => resourcePaths(api, resource)),
     ...all.flatMap((resource) => collectionPaths(api, resource)),
   ]);
@@ -76,7 +75,7 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
   return {
     openapi: "3.1.0",
     info: { title: `Resources, version ${version}`, description: guideOf(api), version: String(version) },
-    servers: [{ url: `${root}${version === 2 ? "/api/v2" : ""}` }],
+    servers: [{ url: baseUrl.replace(/\/+$/, "") }],
     security: SECURITY,
     tags: [
       ...tags,
@@ -85,14 +84,20 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
       ...(hasAccounts ? [AUTH_TAG] : []),
     ],
     paths: {
-      ...(hasReplicas ? withPositions(paths) : paths),
-      ...routePaths(routes, version === 2 ? root : null),
-      ...(hasTasks && TASK_PATHS),
-      ...(hasAccounts && authPathsOf(api, version === 2 ? root : null)),
+      ...inVersion(version, hasReplicas ? withPositions(resourceItems) : resourceItems),
+      ...routePaths(routes),
+      ...(hasTasks && inVersion(version, TASK_PATHS)),
+      ...(hasAccounts && authPathsOf(api)),
     },
     components: componentsOf(api),
   };
 }
+
+/** `/api/v2/articles`: generated clients send requests to the server of the document, whatever an operation says. */
+const inVersion = (version: Version, paths: OpenApiDocument["paths"]): OpenApiDocument["paths"] =>
+  version === 1
+    ? paths
+    : Object.fromEntries(Object.entries(paths).map(([path, item]) => [`/api/v${version}${path}`, item]));
 
 function componentsOf(api: ApiVersion): Components {
   const all = [...api.resources.values()];
@@ -103,7 +108,7 @@ function componentsOf(api: ApiVersion): Components {
       ...(api.hasTasks && TASK_SCHEMAS),
       ...(api.passwords && { ...AUTH_SCHEMAS, NewPassword: api.passwords.schema, ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
-      Problem: PROBLEM_SCHEMA,
+      Problem: problemSchema(api.errorDialect),
     },
     parameters: {
       ...Object.fromEntries(all.flatMap((resource) => resourceParameters(api, resource))),
@@ -117,8 +122,8 @@ function componentsOf(api: ApiVersion): Components {
 }
 
 /** Without a resource that has accounts, `POST /auth/register` refuses. */
-function authPathsOf(api: ApiVersion, server: string | null) {
-  const { "/auth/register": signUp, ...paths } = authPaths(server);
+function authPathsOf(api: ApiVersion) {
+  const { "/auth/register": signUp, ...paths } = authPaths();
   return usersOf(api) === undefined ? paths : { ...paths, "/auth/register": signUp! };
 }
 
@@ -175,12 +180,12 @@ Use \`page\` from 1 and \`limit\`. The response has the records in \`data\`, and
 const ERRORS = {
   1: `## Errors
 
-\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 400.`,
+\`error.code\` is for programs, \`error.message\` for people. \`Prefer: dialect=detail\` and \`dialect=flat\` choose other forms. The status of an invalid body is 400.`,
   2: `## Errors
 
-\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 422, and \`errors\` lists every fault.`,
+\`error.code\` is for programs, \`error.message\` for people. \`Prefer: dialect=detail\` and \`dialect=flat\` choose other forms. The status of an invalid body is 422, and \`errors\` lists every fault.`,
 } as const;
 
 const TASKS = `## Tasks
 
-\`Prefer: respond-async\` with an array of new records, or for a whole collection: the response is 202 with the URL of the task that handles the request.`;
+\`Prefer: respond-async\` with an array of new records, or for a whole collection: the response is 202 with the URL of the task that handles the request, as in the schema \`AcceptedTask\`.`;

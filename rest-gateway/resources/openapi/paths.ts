@@ -8,7 +8,6 @@ import {
   problems,
 } from "../../openapi/conventions/responses.ts";
 import { OPEN } from "../../openapi/conventions/security.ts";
-import { accepted } from "../../openapi/conventions/tasks.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
 import { arrayOf, refer } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../description.ts";
@@ -103,7 +102,6 @@ function listOperation(api: ApiVersion, path: OperationPath): Operation {
         "Link",
         "Change-Position",
       ),
-      ...(api.hasTasks && { 202: accepted() }),
       304: notModified(),
       ...problems(400, 401, 403, ...missingParent(path), ...ALWAYS),
     },
@@ -130,7 +128,6 @@ function createOperation(api: ApiVersion, path: OperationPath): Operation {
         "Location",
         ...validators(resource),
       ),
-      ...(api.hasTasks && { 202: accepted() }),
       ...problems(400, 401, 403, ...missingParent(path), 409, ...OF_BODIES[api.version], ...ALWAYS),
     },
     ...securityOf(api, resource, "insert"),

@@ -2,7 +2,7 @@ import { ACCOUNT_PROPERTIES } from "../../auth/openapi.ts";
 import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/parameters.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
-import { arrayOf, plainText, refer } from "../../openapi/schema-parts.ts";
+import { arrayOf, plainText, refer, withDefaultText } from "../../openapi/schema-parts.ts";
 import { LINKS, nameIn } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type ApiVersion, keyOf, relationsOf } from "./version.ts";
@@ -91,10 +91,7 @@ function inputSchema(
     const usual = withDefaults ? usualValue(field) : undefined;
     const rules = rulesOf(api, resource, field);
     const description = [schema.description ?? "", ...rules].filter((text) => text !== "").join("\n\n");
-    return [
-      nameIn(field, api),
-      { ...schema, ...(description && { description }), ...(usual !== undefined && { default: usual }) },
-    ];
+    return [nameIn(field, api), withDefaultText({ ...schema, ...(description && { description }) }, usual)];
   });
   const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(field, api));
   return {

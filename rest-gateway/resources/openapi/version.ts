@@ -1,6 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
+import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
@@ -17,6 +18,8 @@ export type ApiOptions = {
   /** The paths of the application. */
   readonly routes: readonly Route[];
   readonly hasTasks: boolean;
+  /** The form of problems of the resources without `Prefer: dialect`. */
+  readonly errorDialect: ErrorDialect;
   /** Whether reads may be answered by replicas. */
   readonly hasReplicas: boolean;
   /** The rules for passwords; null without accounts. */

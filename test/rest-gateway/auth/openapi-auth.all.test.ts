@@ -62,9 +62,10 @@ test("the OpenAPI documents of both versions are valid, and include the routes o
 
 test("the routes of authentication are at the root of the service in both versions", () => {
   const { url } = client.service();
-  const serversOf = (version: 1 | 2) =>
-    documents[version].paths["/auth/login"].post.servers ?? documents[version].servers;
-  expect([serversOf(1), serversOf(2)]).toEqual([[{ url }], [{ url }]]);
+  for (const { servers, paths } of Object.values(documents)) {
+    expect(servers).toEqual([{ url }]);
+    expect(paths["/auth/login"].post).toBeDefined();
+  }
 });
 
 test("if another service issues the tokens, the routes are neither served nor described", async () => {

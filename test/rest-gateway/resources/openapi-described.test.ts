@@ -24,6 +24,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
     ...{
       routes: [],
       hasTasks: false,
+      errorDialect: "nested",
       hasReplicas: false,
       passwords: new PasswordRules({ passwordRules: { length: 12, classes: [] } }),
       maxRecords: 100,
@@ -38,14 +39,14 @@ test("resources of other teams are described, also with the same singular", () =
   expect(openApiFaults(all())).toEqual([]);
   expect(Object.keys(all().paths).filter((path) => !(path in documentOf([]).paths))).toEqual([
     ...[
-      "/products",
-      "/products/{productId}",
-      "/products/{productId}/sell",
-      "/cheap-products",
-      "/cheap-products/{productId}",
+      "/api/v2/products",
+      "/api/v2/products/{productId}",
+      "/api/v2/products/{productId}/sell",
+      "/api/v2/cheap-products",
+      "/api/v2/cheap-products/{productId}",
     ],
-    ...["/product-prices", "/product-prices/{productId}", "/users", "/users/{userId}"],
-    ...["/users/{userId}/products", "/users/{userId}/products/{productId}", "/auth/register"],
+    ...["/api/v2/product-prices", "/api/v2/product-prices/{productId}", "/api/v2/users", "/api/v2/users/{userId}"],
+    ...["/api/v2/users/{userId}/products", "/api/v2/users/{userId}/products/{productId}", "/auth/register"],
   ]);
   expect(Object.keys(all().components.schemas)).toEqual(
     expect.arrayContaining(["Product", "CheapProducts", "ProductPrices"]),
@@ -60,9 +61,9 @@ test("fields have their names in the resource and the types of their columns", (
   expect(note.type).toEqual(["string", "null"]);
   expect(propertiesOf("ProductCreate")).toMatchObject({
     name: { type: "string", maxLength: 8 },
-    price: { default: 1.5, description: "Rule: price must not be negative." },
-    note: { default: "none yet" },
-    makerId: { default: null },
+    price: { description: "Rule: price must not be negative.\n\nDefault: `1.5`." },
+    note: { description: 'Default: `"none yet"`.' },
+    makerId: { description: "Default: `null`." },
   });
   expect(Object.keys(propertiesOf("ProductUpdate"))).not.toContain("madeOn");
 });
@@ -75,8 +76,8 @@ test("filters have the types of their columns", () => {
 });
 
 test("read-only resources have GET only", () => {
-  expect(Object.keys(all().paths["/product-prices"])).toEqual(["get"]);
-  expect(Object.keys(all().paths["/product-prices/{productId}"])).toEqual(["get"]);
+  expect(Object.keys(all().paths["/api/v2/product-prices"])).toEqual(["get"]);
+  expect(Object.keys(all().paths["/api/v2/product-prices/{productId}"])).toEqual(["get"]);
 });
 
 test("a relation to a resource that is not served is absent", () => {
@@ -101,14 +102,25 @@ test("without tasks and resources the document has no paths for them", () => {
   expect(Object.keys(described.paths)).toContain("/tasks");
 });
 
+test.each(["detail", "flat"] as const)(
+  "with the dialect %s for all clients, problems have its form too",
+  (errorDialect) => {
+    const { oneOf } = documentOf([PRODUCTS, MAKERS], { errorDialect }).components.schemas.Problem;
+    expect(oneOf.map(({ required }: { required: string[] }) => required[0])).toEqual([
+      { detail: "detail", flat: "error" }[errorDialect],
+      "error",
+    ]);
+  },
+);
+
 test("with replicas, writes return their Change-Position, and reads accept it", () => {
   const document = documentOf([PRODUCTS, MAKERS], { hasReplicas: true });
   expect(openApiFaults(document)).toEqual([]);
   const accepted = { $ref: "#/components/parameters/ReadAfter" };
   const returned = { "Change-Position": { $ref: "#/components/headers/WritePosition" } };
-  const { get, post } = document.paths["/products"];
-  const { patch, delete: remove } = document.paths["/products/{productId}"];
-  const sell = document.paths["/products/{productId}/sell"].post;
+  const { get, post } = document.paths["/api/v2/products"];
+  const { patch, delete: remove } = document.paths["/api/v2/products/{productId}"];
+  const sell = document.paths["/api/v2/products/{productId}/sell"].post;
   expect(get.parameters).toContainEqual(accepted);
   for (const write of [post, patch, remove, sell]) expect(write.parameters).not.toContainEqual(accepted);
   expect(post.responses[201].headers).toMatchObject(returned);

@@ -179,18 +179,18 @@ test.each([
   ["id", { type: "integer", format: "int64", readOnly: true }],
   ["maker_id", { type: "string", format: "uuid" }],
   ["sku", { type: "string" }],
-  ["size", { type: "string", enum: ["S", "M", "L"], default: "M" }],
-  ["price", { type: "number", default: 9.5 }],
-  ["stock", { type: "integer", format: "int32", default: -1 }],
+  ["size", { type: "string", enum: ["S", "M", "L"] }],
+  ["price", { type: "number" }],
+  ["stock", { type: "integer", format: "int32" }],
   ["total", { type: ["number", "null"], readOnly: true }],
-  ["tags", { type: "array", items: { type: "string" }, default: [] }],
+  ["tags", { type: "array", items: { type: "string" } }],
   ["sizes", { type: ["array", "null"], items: { type: "string", enum: ["S", "M", "L"] } }],
   ["sold_at", { type: ["string", "null"], format: "date-time" }],
   ["made_on", { type: ["string", "null"], format: "date" }],
   ["opens", { type: ["string", "null"], format: "time-local" }],
   ["since", { type: ["string", "null"], format: "date-time-local" }],
-  ["is_new", { type: "boolean", default: true }],
-  ["data", { default: { a: 1 } }],
+  ["is_new", { type: "boolean" }],
+  ["data", {}],
   ["weight", { type: ["number", "null"], format: "float" }],
   ["lasts", { type: ["string", "null"] }],
 ])("the column %s of shop.items is described by its type", (column, schema) => {
@@ -224,6 +224,23 @@ test("an update may contain any of the columns that the role may update", () => 
   const { makers_update } = shop("authenticated").components.schemas;
   expect(Object.keys(makers_update.properties)).toEqual(["id", "name"]);
   expect(makers_update.required).toBeUndefined();
+});
+
+test("the defaults of columns are texts of inserts", () => {
+  const { items, items_insert, items_update } = shop("authenticated").components.schemas;
+  const descriptions = (schema: any) =>
+    ["size", "price", "stock", "tags", "is_new", "data", "sold_at"].map((name) => schema.properties[name]?.description);
+  expect(descriptions(items_insert)).toEqual([
+    'Default: `"M"`.',
+    "In euros.\n\nDefault: `9.5`.",
+    "Default: `-1`.",
+    "Default: `[]`.",
+    "Default: `true`.",
+    'Default: `{"a":1}`.',
+    undefined,
+  ]);
+  for (const schema of [items, items_update])
+    expect(descriptions(schema)).toEqual([undefined, "In euros.", ...Array(5).fill(undefined)]);
 });
 
 test("an insert accepts one row, a list, a form or CSV", () => {
