@@ -17,7 +17,7 @@ export type Credentials = {
 
 export type BasicCredentials = { readonly username: string; readonly password: string };
 
-/** Reads the credentials of a request; `parameter` is the value of `api_key`. Never throws: see `unreadable`. */
+/** Reads the credentials of a request; `parameter` is the key in the URL. Never throws: see `unreadable`. */
 export function readCredentials(headers: IncomingHttpHeaders, parameter: string | null): Credentials {
   const { authorization } = headers;
   const bearer = authorization ? readBearer(authorization) : null;
@@ -63,11 +63,15 @@ function readKeys({ apikey, "x-api-key": other }: IncomingHttpHeaders, parameter
   return [apikey, other, parameter].filter((key) => key).map(String);
 }
 
-/** `/graphql?api_key=cs_user_…` → `"cs_user_…"`; null without one. */
+/** Parameters with a key: ours, and that of Supabase's gateway. */
+export const KEY_PARAMETERS: readonly string[] = ["api_key", "apikey"];
+
+/** `/graphql?api_key=cs_user_…` → `"cs_user_…"`; null without one. Two keys are joined to one invalid key, as Node joins repeated headers. */
 export function apiKeyIn(url: string): string | null {
   const at = url.indexOf("?");
-  if (at < 0 || !url.includes("api_key", at)) return null;
-  return new URLSearchParams(url.slice(at + 1)).get("api_key") || null;
+  if (at < 0 || !url.includes("key", at)) return null;
+  const parameters = new URLSearchParams(url.slice(at + 1));
+  return KEY_PARAMETERS.flatMap((name) => parameters.get(name) || []).join(", ") || null;
 }
 
 /**
@@ -75,7 +79,6 @@ export function apiKeyIn(url: string): string | null {
  *
  *   takeKey("id=eq.1&api_key=cs_user_…")  // { apiKey: "cs_user_…", search: "id=eq.1" }
  *   takeKey("id=eq.1&api_key=eq.x")       // { apiKey: null, search: "id=eq.1&api_key=eq.x" }
- * Two keys are joined to one invalid key, as Node joins repeated headers.
  */
 export function takeKey(search: string): { readonly apiKey: string | null; readonly search: string } {
   const pairs = search.split("&").map((pair) => ({ pair, key: keyIn(pair) }));
@@ -86,9 +89,9 @@ export function takeKey(search: string): { readonly apiKey: string | null; reado
 
 /** Null for another parameter, and for a value that does not look like a key. */
 function keyIn(pair: string): string | null {
-  if (!pair.startsWith("api_key=")) return null;
-  const key = new URLSearchParams(pair).get("api_key")!;
-  return looksLikeKey(key) ? key : null;
+  const [name = "", value] = new URLSearchParams(pair).entries().next().value ?? [];
+  if (value === undefined || !KEY_PARAMETERS.includes(name)) return null;
+  return looksLikeKey(value) ? value : null;
 }
 
 /** CSRF tokens: a keyed hash of the session's id, known only to pages that may read responses of this service. */

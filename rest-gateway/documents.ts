@@ -20,8 +20,8 @@ export type DocumentOptions = {
 const METHODS = ["OPTIONS", "GET", "HEAD"];
 
 /**
- * The descriptions of the table interface: OpenAPI at its root, which is the path "", and TypeScript types at `types.ts`. Null if a
- * table has this name.
+ * The descriptions of the table interface: that of PostgREST at its root, which is the path "", OpenAPI 3.1 at `openapi.json`, and
+ * TypeScript types at `types.ts`. Null if a table has this name.
  */
 export function documentAt(
   path: string,
@@ -46,6 +46,7 @@ export function documentAt(
     baseUrl: options.baseUrl,
     hasReplicas: options.hasReplicas,
     ignorePrivileges: options.openApi === "ignore-privileges",
+    version: path === "" ? "2.0" : "3.1",
     accept: parseAccept(headers.accept),
   });
   return document(contentType, body, profileHeader(catalog, schema));

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { networkOf } from "../../db/network.ts";
+import { KEY_PARAMETERS } from "../../identity/credentials.ts";
 import type { AddressReader } from "../pipeline/request.ts";
 import type { Client, Clients, Taken } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
@@ -80,6 +81,8 @@ export class RateLimit {
 
 const isExempt = ({ method, url = "/", headers }: IncomingMessage) =>
   (method === "OPTIONS" && headers["access-control-request-method"] !== undefined) ||
-  (EXEMPT.test(url) && !url.includes("api_key") && !CREDENTIALS.some((name) => name in headers));
+  (EXEMPT.test(url) &&
+    !KEY_PARAMETERS.some((name) => url.includes(name)) &&
+    !CREDENTIALS.some((name) => name in headers));
 
 const CREDENTIALS = ["authorization", "apikey", "x-api-key", "cookie"];

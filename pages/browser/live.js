@@ -42,7 +42,7 @@ async function tablesOf(schema) {
     ...(key && { apikey: key }),
     ...(bearer && { authorization: `Bearer ${bearer}` }),
   };
-  const response = await fetch("/rest/v1/", { headers }).catch(() => null);
+  const response = await fetch("/rest/v1/openapi.json", { headers }).catch(() => null);
   if (!response?.ok) return null;
   const { paths } = await response.json();
   return Object.entries(paths)

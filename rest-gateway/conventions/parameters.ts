@@ -1,9 +1,10 @@
+import { KEY_PARAMETERS } from "../../identity/credentials.ts";
 import { badParameter, badRequest, unknownParameter } from "./problem.ts";
 
 /** Query parameters that every request may contain. */
 const EVERYWHERE = ["version", "api_key"];
 /** Credentials are read earlier, and are neither stored nor returned in links. */
-export const CREDENTIALS: readonly string[] = ["api_key", "_csrf"];
+export const CREDENTIALS: readonly string[] = [...KEY_PARAMETERS, "_csrf"];
 
 /** The query parameters of a request. */
 export class Parameters {

@@ -104,7 +104,7 @@ export function resourcesOf(
 }
 
 /** Parameters of every list. */
-const LIST_PARAMETERS = "fields sort order keyword skip limit page size version api_key".split(" ");
+const LIST_PARAMETERS = "fields sort order keyword skip limit page size version api_key apikey".split(" ");
 
 function refuseUnknownReferences(
   { name, relations, collections, filters, cascade }: Description,

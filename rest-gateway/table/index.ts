@@ -52,7 +52,7 @@ export type TableOptions = PlannerOptions &
     readonly errorVerbosity: Verbosity;
     readonly feed: ChangeFeed;
     readonly streams: TableStreams;
-    /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null if there is a table of this name. */
+    /** A description of the interface, at `/rest/v1/`, `/rest/v1/openapi.json` or `/rest/v1/types.ts`; null if there is a table of this name. */
     document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   };
 
@@ -87,7 +87,7 @@ export class TableInterface
 
   /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */
   apiKeyIn(url: string): string | null {
-    return url.includes("api_key=") ? parseUrl(url).apiKey : null;
+    return url.includes("key=") ? parseUrl(url).apiKey : null;
   }
 
   protected open({ request, response, head, identity, countMore }: Exchange): TableExchange {
@@ -289,7 +289,7 @@ const FUNCTIONS = `${BASE}/rpc/`;
 const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
 
 /** The paths of the descriptions, unless there is a table of this name. */
-const DOCUMENTS = new Set(["", "types.ts"]);
+const DOCUMENTS = new Set(["", "openapi.json", "types.ts"]);
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT", "QUERY"]);
 

@@ -123,7 +123,7 @@ describe.skipIf(!installed)("/docs", () => {
     onTestFinished(() => own.close());
     const other = await own.newPage();
     const described = async () => {
-      const response = await other.waitForResponse((each) => each.url().endsWith("/rest/v1/"));
+      const response = await other.waitForResponse((each) => each.url().endsWith("/rest/v1/openapi.json"));
       return Object.keys(((await response.json()) as any).paths["/articles"] ?? {});
     };
     const [anonymous] = await Promise.all([described(), other.goto(`${service.url}/docs`)]);
@@ -158,7 +158,7 @@ describe.skipIf(!installed)("/docs", () => {
     };
     await send("anything");
     await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toBe("This is not an access token.");
-    const description = other.waitForResponse((each) => each.url().endsWith("/rest/v1/"));
+    const description = other.waitForResponse((each) => each.url().endsWith("/rest/v1/openapi.json"));
     await send(service.token("admin"));
     await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as Administrator/);
     const { paths } = (await (await description).json()) as any;

@@ -69,7 +69,8 @@ describe("every credential signs in on every interface", () => {
       body: "{}",
     });
     expect(response.status).toBe(200);
-    expect((await get({}, `&api_key=${key}`)).json).toEqual({ data: { me: { id: "1" } } });
+    for (const name of ["api_key", "apikey"])
+      expect((await get({}, `&${name}=${key}`)).json).toEqual({ data: { me: { id: "1" } } });
   });
 });
 

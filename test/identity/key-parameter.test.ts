@@ -66,6 +66,10 @@ test.each([
   ["id=eq.1&api_key=KEY&select=id", "id=eq.1&select=id"],
   ["api_key=eq.x&api_key=KEY", "api_key=eq.x"],
   ["x=%zz&api_key=KEY&&y", "x=%zz&&y"],
+  // The name at Supabase.
+  ["select=id&apikey=KEY", "select=id"],
+  ["apikey=eq.x&apikey=KEY", "apikey=eq.x"],
+  ["api%5Fkey=KEY&id=eq.1", "id=eq.1"],
 ])("takeKey(%j) leaves %j", (search, left) => {
   const { key } = newKey("user");
   expect(takeKey(withKey(search, key))).toEqual({ apiKey: key, search: left });
@@ -76,7 +80,9 @@ test.each([
   "id=eq.1",
   "api_key=eq.KEY",
   "author.api_key=KEY",
-  "apikey=KEY",
+  "apikey=eq.KEY",
+  "api-key=KEY",
+  "key=KEY",
   "api_key",
   "api_key=",
   "api_key=%",
@@ -128,7 +134,9 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key,"
     expect((await ask(`/rest/v1/integrations?api_key=${ofAda}&id=eq.10`, { method: "DELETE" })).status).toBe(204);
     expect(await sql("select id from integrations where id = 10")).toEqual([]);
     expect((await ask(`/rest/v1/integrations?id=eq.1&api_key=${ofAda}`, { method: "HEAD" })).status).toBe(200);
-    for (const path of ["", "types.ts"]) expect((await ask(`/rest/v1/${path}?api_key=${ofAda}`)).status).toBe(200);
+    for (const path of ["", "openapi.json", "types.ts"])
+      for (const name of ["api_key", "apikey"])
+        expect((await ask(`/rest/v1/${path}?${name}=${ofAda}`)).status).toBe(200);
   });
 
   test("and not as a filter: a change without other filters is refused", async () => {
@@ -156,6 +164,8 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key,"
     ["that does not exist", () => `api_key=${newKey("user").key}`, () => ({}), 401],
     ["that does not exist, beside the anon key", () => `api_key=${newKey("user").key}`, () => ({ apikey: anon }), 401],
     ["that is sent twice", () => `api_key=${ofAda}&api_key=${ofAda}`, () => ({}), 401],
+    ["that is sent with both names", () => `api_key=${ofAda}&apikey=${ofAda}`, () => ({}), 401],
+    ["that does not exist, as apikey", () => `apikey=${newKey("user").key}`, () => ({}), 401],
     ["that is not signed", () => "api_key=eyJhbGciOiJub25lIn0.e30.e30", () => ({}), 401],
     ["that is the token of a user", () => `api_key=${service().token("ada")}`, () => ({}), 401],
     [

@@ -260,6 +260,10 @@ const CASES: readonly Case[] = [
   },
   {
     name: "OpenAPI",
+    request: () => send("/rest/v1/openapi.json", { method: "GET" }),
+  },
+  {
+    name: "the document of PostgREST",
     request: () => send("/rest/v1/", { method: "GET" }),
   },
   {

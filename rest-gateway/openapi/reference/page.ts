@@ -147,7 +147,7 @@ const bearer = token && { token };
 const tables = {
   title: "Tables",
   base: "/rest/v1",
-  path: "/rest/v1/",
+  path: "/rest/v1/openapi.json",
   headers: key ? { apikey: key } : {},
   authentication: {
     preferredSecurityScheme: bearer ? [["apikey", "bearer"]] : "apikey",

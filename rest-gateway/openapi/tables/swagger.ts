@@ -82,7 +82,7 @@ const ROOT = {
   get: {
     tags: ["Introspection"],
     summary: "OpenAPI description (this document)",
-    produces: ["application/openapi+json;version=2"],
+    produces: ["application/openapi+json", "application/json"],
     responses: { 200: { description: "OK" } },
   },
 };

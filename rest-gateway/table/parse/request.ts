@@ -32,7 +32,7 @@ export function parseUrl(url: string): RequestUrl {
   if (at < 0) return { path: url, search: "", apiKey: null };
   const path = url.slice(0, at);
   const search = url.slice(at + 1);
-  return url.includes("api_key=", at) ? { path, ...takeKey(search) } : { path, search, apiKey: null };
+  return url.includes("key=", at) ? { path, ...takeKey(search) } : { path, search, apiKey: null };
 }
 
 type ParseInput = {

@@ -207,10 +207,10 @@ test("whatever a schema contains, the start and the reload serve each of its tab
         expect(Object.keys(document.paths), context()).toContain(`/${encodeURIComponent(name)}`);
         expect(types ?? name, context()).toContain(name);
       }
-      const swagger = await fetch(`${service.url}/rest/v1/`, {
-        headers: { accept: "application/openapi+json;version=2" },
+      const openApi = await fetch(`${service.url}/rest/v1/`, {
+        headers: { accept: "application/openapi+json;version=3" },
       });
-      expect(swagger.status, context()).toBe(200);
+      expect(openApi.status, context()).toBe(200);
     }),
     { seed: SEED, numRuns: RUNS, endOnFailure: true },
   );

@@ -48,6 +48,18 @@ describe("with DB_ROOT_SPEC, GET /rest/v1/ calls the function", () => {
   });
 });
 
+describe("GET /rest/v1/openapi.json", () => {
+  const { rest, sql, failure } = useRest({ DB_SCHEMAS: "api", DB_ROOT_SPEC: "api.root" }, DDL);
+
+  test("is OpenAPI 3.1, whatever is at the root, and gives way to a table of its name", async () => {
+    expect((await rest("openapi.json")).json).toMatchObject({ openapi: "3.1.0", paths: { "/notes": {} } });
+    expect((await rest("openapi.json", { method: "OPTIONS" })).headers.get("allow")).toBe("OPTIONS,GET,HEAD");
+    expect((await rest("")).json).toMatchObject({ swagger: "2.0", path: "/" });
+    await sql('create table api."openapi.json" (id int)');
+    await expect.poll(() => failure("openapi.json")).toEqual([401, "42501"]);
+  });
+});
+
 describe("with CLIENT_ERROR_VERBOSITY=minimal, an error has no details and no hint", () => {
   test.each([
     ["notes?id=eq.x", 400, { code: "22P02", message: 'invalid input syntax for type integer: "x"' }],

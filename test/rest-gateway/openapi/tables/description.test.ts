@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { parseAccept } from "../../../../rest-gateway/conventions/headers.ts";
-import { apiDescription } from "../../../../rest-gateway/openapi/tables/description.ts";
+import { apiDescription, type Version } from "../../../../rest-gateway/openapi/tables/description.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 
 const database = useCatalog("", { schemas: ["public"] });
 
-const OPTIONS = { schema: "public", role: "anon", baseUrl: "http://127.0.0.1:3000" };
+const OPTIONS = { schema: "public", role: "anon", baseUrl: "http://127.0.0.1:3000", version: "3.1" as Version };
 const describe = (accept: string | undefined, options: Partial<typeof OPTIONS> = {}) =>
   apiDescription(database().catalog, { ...OPTIONS, ...options, accept: parseAccept(accept) });
 
@@ -15,20 +15,25 @@ function versionOf(body: string): string {
   return openapi ? `openapi ${openapi}` : `swagger ${swagger}`;
 }
 
+const USUAL = { "2.0": "swagger 2.0", "3.1": "openapi 3.1.0" } as const;
+
 test.each([
-  [undefined, "application/json", "openapi 3.1.0"],
-  ["*/*", "application/json", "openapi 3.1.0"],
-  ["application/json", "application/json", "openapi 3.1.0"],
-  ["application/openapi+json", "application/openapi+json", "openapi 3.1.0"],
-  ["application/openapi+json; version=3.1", "application/openapi+json", "openapi 3.1.0"],
+  [undefined, "application/json", "usual"],
+  ["*/*", "application/json", "usual"],
+  ["application/json", "application/json", "usual"],
+  ["application/openapi+json", "application/openapi+json", "usual"],
+  ["application/openapi+json;version=3", "application/openapi+json;version=3", "openapi 3.1.0"],
+  ["application/openapi+json; version=3.1", "application/openapi+json;version=3", "openapi 3.1.0"],
   ["application/openapi+json;version=2", "application/openapi+json;version=2", "swagger 2.0"],
   ['application/openapi+json;version="2.0"', "application/openapi+json;version=2", "swagger 2.0"],
-  ["text/html, application/xhtml+xml, */*;q=0.8", "application/json", "openapi 3.1.0"],
-  ["application/openapi+json;version=9, application/json;q=0.1", "application/json", "openapi 3.1.0"],
-])("for Accept: %s the response is %s with version %s", (accept, type, version) => {
-  const { contentType, body } = describe(accept);
-  expect(contentType).toBe(`${type}; charset=utf-8`);
-  expect(versionOf(body)).toBe(version);
+  ["text/html, application/xhtml+xml, */*;q=0.8", "application/json", "usual"],
+  ["application/openapi+json;version=9, application/json;q=0.1", "application/json", "usual"],
+])("for Accept: %s the response is %s with the %s version", (accept, type, expected) => {
+  for (const version of ["2.0", "3.1"] as const) {
+    const { contentType, body } = describe(accept, { version });
+    expect(contentType).toBe(`${type}; charset=utf-8`);
+    expect(versionOf(body)).toBe(expected === "usual" ? USUAL[version] : expected);
+  }
 });
 
 test.each(["text/csv", "application/openapi+json;version=9", "constructor/constructor;version=name"])(
