@@ -9,28 +9,41 @@ import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { forSender } from "../identity/caller-resolver.ts";
 import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 
-/** The form of the errors of every path that is neither GraphQL nor a table. */
+/** Sends a problem; the common headers are already set. */
+type ProblemSender = (response: ServerResponse, problem: Problem, head: Head) => void;
+
+const sendAsRest: ProblemSender = (response, problem, head) => sendProblem(response, restAnswer(problem), head);
+
+/** The form of the errors of every path that has no other one, as GraphQL, tables and `/auth/v1` have. */
 export const REST: HttpEnvelope = { reject: rejectRest };
 
 export type ExpressInterfaceOptions = {
   readonly routers: readonly RequestHandler[];
   /** Why a request is refused before anything of it is read; null if it is not. */
   readonly refusal?: ((url: string, identity: RequestIdentity) => Problem | null) | undefined;
+  /** The form of errors; the default is that of the REST endpoints. */
+  readonly sendProblem?: ProblemSender;
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** Endpoints and pages that are Express routers, and 404 for everything else. Errors are REST problems. */
+/** Endpoints and pages that are Express routers, and 404 for everything else. */
 export class ExpressInterface implements HttpInterface {
-  readonly reject = REST.reject;
+  readonly #send: ProblemSender;
   readonly #options: ExpressInterfaceOptions;
   readonly #app: Express;
 
   constructor(options: ExpressInterfaceOptions) {
     this.#options = options;
+    this.#send = options.sendProblem ?? sendAsRest;
     this.#app = express();
     this.#app.disable("x-powered-by");
     this.#app.set("etag", false);
     for (const router of options.routers) this.#app.use(router);
+  }
+
+  reject({ response, head }: Destination, problem: Problem): void {
+    setHead(response, head);
+    this.#send(response, problem, head);
   }
 
   async handle(exchange: Destination | Exchange): Promise<void> {
@@ -59,7 +72,7 @@ export class ExpressInterface implements HttpInterface {
     const found = problemOf(error);
     if (found === null) this.#options.onInternalError(error, head.requestId);
     if (response.headersSent) response.destroy();
-    else sendProblem(response, restAnswer(found ?? problem("internal error")), head);
+    else this.#send(response, found ?? problem("internal error"), head);
   }
 }
 

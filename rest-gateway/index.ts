@@ -117,6 +117,8 @@ type RestInterface = {
   readonly reference: readonly RequestHandler[];
   /** `/auth/…` */
   readonly auth: readonly RequestHandler[];
+  /** `/auth/v1/…`, the wire of Supabase Auth. */
+  readonly authV1: readonly RequestHandler[];
   /** The paths of the application, if it has any. */
   readonly application: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
@@ -168,10 +170,8 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     resources: ofResources?.resources ?? null,
     reference: settings.docs ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })] : [],
-    auth: [
-      ...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : []),
-      auth ? authV1Router(auth) : supabaseAuthRouter(),
-    ],
+    auth: [...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : [])],
+    authV1: [auth ? authV1Router(auth) : supabaseAuthRouter()],
     application: applicationRouters({ ...options, catalog }),
   };
 }
@@ -289,8 +289,7 @@ const MESSAGE =
 /** `/auth/v1/…`, where supabase-js signs in: an error whose message the client shows, with what to do instead. */
 function supabaseAuthRouter(): Router {
   const refuse: RequestHandler = () => {
-    const members = { msg: MESSAGE, error_code: "not_supported" };
-    throw problem("GraphQL only", { message: MESSAGE, members });
+    throw problem("GraphQL only", { message: MESSAGE });
   };
   return Router().all("/auth/v1", refuse).all("/auth/v1/*path", refuse);
 }

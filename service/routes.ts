@@ -6,7 +6,7 @@ import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 
 type InterfaceName =
-  | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth")
+  | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth" | "authV1")
   | ("health" | "operations" | "console" | "site" | "reference");
 
 /** Path → interface. `/rest/v1/*` is `/rest/v1` and every path below it; the longest path decides. Every other path is 404. */
@@ -16,6 +16,7 @@ const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/graphiql/*": "explorer",
   "/realtime/v1/api/broadcast/*": "broadcasts",
   "/auth/*": "auth",
+  "/auth/v1/*": "authV1",
   "/api/auth/*": "auth",
   "/api/mfa/*": "auth",
   "/csrf-token": "auth",

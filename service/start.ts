@@ -32,6 +32,7 @@ import type { Running } from "../http/process/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { createSite } from "../pages/site.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
+import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -268,7 +269,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
 }
 
 /** The form of the errors of the interfaces that do not exist yet. */
-const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, reference: REST };
+const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1, reference: REST };
 
 /** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;

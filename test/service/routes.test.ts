@@ -5,7 +5,7 @@ import { httpRoutes, socketRoutes } from "../../service/routes.ts";
 import { DESCRIPTIONS } from "../support/demo.ts";
 
 const NAMES = [
-  ...(["tables", "graphql", "explorer", "broadcasts", "resources", "auth"] as const),
+  ...(["tables", "graphql", "explorer", "broadcasts", "resources", "auth", "authV1"] as const),
   ...(["health", "operations", "console", "site", "reference"] as const),
 ];
 
@@ -28,7 +28,9 @@ test.each([
   ["/realtime/v1/api/broadcast/room/events/cursor?private=true", "broadcasts"],
   ["/realtime/v1/websocket", "nothing"],
   ["/auth/login", "auth"],
-  ["/auth/v1/token?grant_type=password", "auth"],
+  ["/auth/v1/token?grant_type=password", "authV1"],
+  ["/auth/v1", "authV1"],
+  ["/auth/v10", "auth"],
   ["/users", "resources"],
   ["/articles/7/comments?page=2", "resources"],
   ["/comments/", "resources"],

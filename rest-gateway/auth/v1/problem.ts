@@ -1,6 +1,9 @@
-import type { Response } from "express";
-import { Problem, problem } from "../../../db/problems/problem.ts";
+import type { ServerResponse } from "node:http";
+import { type Problem, problem } from "../../../db/problems/problem.ts";
 import { REASONS, type Reason } from "../../../db/problems/reasons.ts";
+import { type Head, setHead } from "../../../http/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../../http/pipeline/pipeline.ts";
+import { RETRY_SECONDS } from "../../../http/pipeline/response.ts";
 import { refuseRaised } from "../problem.ts";
 
 /** A request that breaks a rule, in the words of the wire. */
@@ -19,6 +22,9 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "account disabled": ["user_banned", 400, "User is banned"],
   "wrong password or not confirmed": ["invalid_credentials", 400, "Invalid login credentials, or email not confirmed"],
   "sign-up closed": ["signup_disabled", 422, "Signups not allowed for this instance"],
+  "no such path": ["feature_disabled", 404, "This service does not have this feature"],
+  "GraphQL only": ["feature_disabled"],
+  "too many requests": ["over_request_rate_limit"],
   "too many attempts": ["over_request_rate_limit"],
   "too many registrations": ["over_request_rate_limit"],
   "bearer required": ["no_authorization"],
@@ -93,7 +99,14 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
 };
 
 /** The codes of other reasons, by status. */
-const BY_STATUS: Readonly<Record<number, string>> = { 409: "conflict", 413: "request_entity_too_large" };
+const BY_STATUS: Readonly<Record<number, string>> = {
+  409: "conflict",
+  413: "request_entity_too_large",
+  429: "over_request_rate_limit",
+  500: "unexpected_failure",
+  503: "unexpected_failure",
+  504: "request_timeout",
+};
 
 /** The version of the wire from which `code` is a text. */
 const VERSION = "2024-01-01";
@@ -110,16 +123,31 @@ export function wireErrorOf(refused: Problem): {
   return { code, status, message };
 }
 
-/** Sends an error in the format of the version that the client has asked for. */
-export function sendAuthProblem(response: Response, refused: Problem, asked: string | undefined): void {
+/** Sends an error in the format of the version that the client has asked for. The common headers are already set. */
+export function sendAuthProblem(response: ServerResponse, refused: Problem, { notes }: Pick<Head, "notes">): void {
   const { code, status, message } = wireErrorOf(refused);
-  const { retryAfter, members } = refused.more;
-  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
-  response.status(status).set("X-Sb-Error-Code", code);
-  if (asked === undefined || asked < VERSION) {
-    response.json({ code: status, error_code: code, msg: message, ...members });
-  } else response.set(VERSION_HEADER, VERSION).json({ code, message, ...members });
+  const { members, ...more } = refused.more;
+  const retryAfter = more.retryAfter ?? (status === 503 ? RETRY_SECONDS : null);
+  notes.code = code;
+  if (retryAfter !== null) response.setHeader("Retry-After", String(retryAfter));
+  response.setHeader("Cache-Control", "no-store");
+  response.setHeader("Content-Type", "application/json; charset=utf-8");
+  response.setHeader("X-Sb-Error-Code", code);
+  response.statusCode = status;
+  const asked = String(response.req.headers[VERSION_HEADER.toLowerCase()] ?? "");
+  const isNew = asked >= VERSION;
+  if (isNew) response.setHeader(VERSION_HEADER, VERSION);
+  const error = isNew ? { code, message } : { code: status, error_code: code, msg: message };
+  response.end(JSON.stringify({ ...error, ...members }));
 }
+
+/** The form of the errors of `/auth/v1`. */
+export const AUTH_V1: HttpEnvelope = {
+  reject({ response, head }, refused) {
+    setHead(response, head);
+    sendAuthProblem(response, refused, head);
+  },
+};
 
 /** Throws the problem of a rule of the database that the application or a hook has raised. */
 export function refuseUser(raised: unknown): never {
@@ -128,7 +156,3 @@ export function refuseUser(raised: unknown): never {
   if (code === "23514" && /e-?mail/i.test(message)) throw problem("email malformed");
   return refuseRaised(raised);
 }
-
-/** Whether an error is one of the wire; the others are those of every interface. */
-export const isForClient = (error: unknown): error is Problem =>
-  error instanceof Problem && (error.status < 500 || error.reason in ROWS);

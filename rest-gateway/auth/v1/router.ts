@@ -29,7 +29,7 @@ import {
   renamePasskey,
   signInWithPasskey,
 } from "./passkeys.ts";
-import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
+import { invalid } from "./problem.ts";
 import { authorize, authorizeLink, authorizeSso, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
@@ -135,15 +135,10 @@ function handlerOf(auth: Auth, handler: Handler): RequestHandler {
   return async (request, response) => {
     response.set("Cache-Control", "no-store");
     const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
-    try {
-      await identityOf(request).requireValidKeys();
-      const sent = await handler({ auth, request, response, client });
-      if (response.headersSent) return;
-      if (sent === undefined) response.status(204).end();
-      else response.json(sent);
-    } catch (error) {
-      if (!isForClient(error)) throw error;
-      sendAuthProblem(response, error, request.get("X-Supabase-Api-Version"));
-    }
+    await identityOf(request).requireValidKeys();
+    const sent = await handler({ auth, request, response, client });
+    if (response.headersSent) return;
+    if (sent === undefined) response.status(204).end();
+    else response.json(sent);
   };
 }

@@ -59,7 +59,7 @@ const INTERNAL = new Set([
   ...["linkIdentityOAuth", "linkIdentityIdToken"],
 ]);
 
-const { client, newUser } = useAuth("bigint");
+const { client, newUser, send } = useAuth("bigint");
 const GUIDE = readFileSync("docs/supabase-js.md", "utf8");
 
 function methodsOf(object: any): string[] {
@@ -102,6 +102,35 @@ describe("a method that is missing resolves to an error", () => {
     ["admin.oauth.listClients", () => client("service_role").auth.admin.oauth.listClients()],
     ["admin.customProviders.listProviders", () => client("service_role").auth.admin.customProviders.listProviders()],
   ])("%s", async (_, call) => {
-    expect(failureOf(await call())[0]).toBe(404);
+    const failed = await call();
+    expect(failureOf(failed)).toEqual([404, "feature_disabled"]);
+    expect(failed.error!.message).toBe("This service does not have this feature");
+  });
+});
+
+describe("a request that no method of ours receives has the errors of Supabase Auth:", () => {
+  const limited = useAuth("uuid", { RATE_LIMIT: "1" });
+
+  test.each([
+    ["an unknown path", "GET /auth/v1/admin/oauth/clients", 404, "feature_disabled"],
+    ["the root", "GET /auth/v1", 404, "feature_disabled"],
+    ["an unknown method", "DELETE /auth/v1/signup", 405, "validation_failed"],
+    ["a path that cannot be decoded", "GET /auth/v1/admin/users/%ff", 400, "validation_failed"],
+  ])("%s", async (_, request, status, code) => {
+    const sent = async (version: string) => {
+      const reply = await send(request, { headers: version ? { "x-supabase-api-version": version } : {} });
+      return [reply.status, reply.json];
+    };
+    const [, { msg: message }] = (await sent("")) as [number, { msg: string }];
+    expect(await sent("")).toEqual([status, { code: status, error_code: code, msg: message }]);
+    expect(await sent("2024-01-01")).toEqual([status, { code, message }]);
+  });
+
+  test("more requests than RATE_LIMIT", async () => {
+    const attempt = () => limited.client().auth.signInWithPassword({ email: "a@example.com", password: "x" });
+    await expect.poll(async () => failureOf(await attempt())).toEqual([429, "over_request_rate_limit"]);
+    const { status, headers, json } = await limited.send("POST /auth/v1/signup", { body: {} });
+    expect([status, Number(headers.get("retry-after")) > 0]).toEqual([429, true]);
+    expect(json).toMatchObject({ code: 429, error_code: "over_request_rate_limit" });
   });
 });
