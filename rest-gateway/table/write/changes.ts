@@ -189,7 +189,7 @@ const BODY = sql.parameter({ kind: "body" });
  */
 export function writeBodyRows({ columns, isArray, defaultsFrom }: BodyColumns): Sql {
   const definitions = columns.map(
-    ({ name, type, casts }) => sql`${sql.identifier(name)} ${casts?.fromJson ? sql`json` : sql.trusted(type)}`,
+    (column) => sql`${sql.identifier(column.name)} ${writeBodyType(column, defaultsFrom !== null)}`,
   );
   const rows = sql`b(${sql.join(definitions, ", ")})`;
   if (defaultsFrom === null)
@@ -197,6 +197,16 @@ export function writeBodyRows({ columns, isArray, defaultsFrom }: BodyColumns): 
   const type = sql.trusted(defaultsFrom);
   const objects = isArray ? sql`${type}_array_elements(${BODY}::${type})` : sql`(select ${BODY}::${type})`;
   return sql`${objects} as e(o), lateral ${type}_to_record(e.o) as ${rows}`;
+}
+
+/**
+ * A missing key is null until its default takes its place, and a domain may not allow null. So a value that has a default becomes one of
+ * the domain when it is assigned to the column.
+ */
+function writeBodyType({ type, casts, shape, hasDefault }: Column, fillsDefaults: boolean): Sql {
+  if (casts?.fromJson) return sql`json`;
+  if (!fillsDefaults || !hasDefault || shape.domain === null) return sql.trusted(type);
+  return sql`${sql.identifier(shape.schema, shape.name)}${shape.isArray ? sql`[]` : sql.empty}`;
 }
 
 /** The value of a column, from a row of the body. */

@@ -16,6 +16,10 @@ const { failure, rest, rows, sql } = useRest(
    );
    create table public.clashes (t integer, b integer, e integer, o integer default 5, r integer);
    create table public.remarks (text text);
+   create domain public.sku as varchar(8) not null check (value <> '');
+   create domain public.skus as text[] default '{none}' not null;
+   create table public.parts (id int primary key default 1, code sku default 'unset', other skus default '{a}', plain sku);
+   grant all on public.parts to anon;
    grant all on public.items, public.halves, public.clashes, public.remarks to anon`,
 );
 
@@ -131,6 +135,31 @@ describe("columns=", () => {
     ]);
     const { headers } = await patch("items?id=eq.1&columns=quantity", {}, "missing=default");
     expect(headers.get("preference-applied")).toBe("missing=default");
+  });
+});
+
+describe("missing=default sets the default of a column whose domain is not null", () => {
+  const prefer = `missing=default, ${REPRESENTATION}`;
+  const columns = "columns=id,code,other,plain";
+  const full = { id: 4, code: "c4", other: ["b"], plain: "p" };
+  beforeEach(() => sql("truncate parts"));
+
+  test("in an insert and an update", async () => {
+    const body = [{ id: 3, plain: "p" }, full];
+    const set = { code: "unset", other: ["a"], plain: "q" };
+    expect(await rows(`parts?${columns}`, { body, prefer })).toEqual([{ ...set, id: 3, plain: "p" }, full]);
+    expect((await patch(`parts?id=eq.4&${columns.replace("id,", "")}`, { plain: "q" }, prefer)).json).toEqual([
+      { ...set, id: 4 },
+    ]);
+  });
+
+  test.each([
+    ["null", { ...full, code: null }, "23502"],
+    ["a value that a check refuses", { ...full, code: "" }, "23514"],
+    ["a value that is too long", { ...full, code: "123456789" }, "22001"],
+    ["a missing key of a column without a default", { id: 5 }, "23502"],
+  ])("and refuses %s", async (_, body, code) => {
+    expect(await failure(`parts?${columns}`, { body, prefer })).toEqual([400, code]);
   });
 });
 
