@@ -124,11 +124,18 @@ function messageOf(
 /** The statement was cancelled because it took too long. Another attempt would take as long again. */
 export const isTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === "57014";
 
-/** Nothing was executed: the connection does not know the statement, or already does, or a type in its result has changed. */
+/**
+ * Nothing was executed: the connection does not know the statement, or already does, or a type in it has changed, or was dropped: a migration
+ * that recreates an enum leaves its old id in prepared statements.
+ */
 export const isStalePlan = (error: DatabaseError) =>
-  error.code === "26000" ||
-  error.code === "42P05" ||
-  (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
+  error.code === "26000" || error.code === "42P05" || isOfChangedType(error);
+
+/** The messages of internal errors are not translated. */
+export const isOfChangedType = ({ code, routine, message }: DatabaseError) =>
+  (code === "0A000" && routine === "RevalidateCachedQuery") ||
+  (code === "XX000" && message.startsWith("cache lookup failed for type ")) ||
+  (code === "42704" && routine === "lookup_type_cache");
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
 export const isSocketError = (error: DatabaseError | Problem) =>

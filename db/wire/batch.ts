@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
+import { isOfChangedType } from "../errors.ts";
 import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter, writeAll } from "./messages.ts";
@@ -170,7 +171,8 @@ export class Batch {
     const failed = this.#statements[this.#current];
     if (failed) prepared?.doubt(failed.name);
     // 26000, no such statement: a pooler switched the server connection, or DEALLOCATE was executed.
-    if (error.code === "26000") prepared?.doubtAll();
+    // After a change of a type, other statements may have it too, and a repetition would meet them one by one.
+    if (error.code === "26000" || isOfChangedType(error)) prepared?.doubtAll();
     this.#finish(error);
   }
 

@@ -117,6 +117,27 @@ test("a statement is repeated when a type in its result has changed", async () =
   }
 });
 
+test("statements are repeated together when a migration has recreated the type of their parameters", async () => {
+  const db = database().open();
+  const { owner } = database();
+  await owner.query(
+    "create type stage as enum ('new', 'done'); create table staged (id int, stage stage); grant all on staged to anon",
+  );
+  const statements = [
+    ["select id from staged where stage = $1", "new"],
+    ["update staged set stage = $1 where id = 1", "done"],
+    ["select stage from staged where stage in ($1, $2)", "new", "done"],
+  ] as [string, ...string[]][];
+  for (const snapshot of [false, true]) {
+    await owner.query("truncate staged; insert into staged values (1, 'new')");
+    expect(await db.run(anon, statements, { snapshot })).toEqual([[["1"]], [], [["done"]]]);
+    await owner.query(`begin; alter type stage rename to old_stage; create type stage as enum ('new', 'busy', 'done');
+      alter table staged alter stage type stage using stage::text::stage; drop type old_stage; commit`);
+    await owner.query("update staged set stage = 'new'");
+    expect(await db.run(anon, statements, { snapshot })).toEqual([[["1"]], [], [["done"]]]);
+  }
+});
+
 test("a statement is repeated when `select *` gets a new column", async () => {
   const db = database().open();
   expect(await db.row(anon, "select * from changing")).toEqual(["1", "42"]);
