@@ -50,7 +50,7 @@ export const FUNCTIONS = `
   where p.prokind = 'f'
     and (
       s."isServed"
-      or p.pronargs = 1 and p.proargtypes[0] in (select "rowType" from relations as r where r."isServed")
+      or p.pronargs > 0 and p.pronargs - p.pronargdefaults <= 1 and p.proargtypes[0] in (select "rowType" from relations as r where r."isServed")
     )
   order by s.position, p.proname, p.oid`;
 
@@ -140,7 +140,10 @@ export type Computed = {
 
 const NO_COMPUTED: Computed = { relationships: [], fields: new Map() };
 
-/** Functions of one row of a table, which add fields and relationships to the table. */
+/**
+ * Functions of one row of a table, which add fields and relationships to the table, and to those that inherit from it. Their other arguments
+ * have defaults.
+ */
 export class ComputedFields {
   readonly #relations: Relations;
   readonly #types: Types;
@@ -149,15 +152,22 @@ export class ComputedFields {
   constructor(functions: readonly FunctionRow[], relations: Relations, types: Types) {
     this.#relations = relations;
     this.#types = types;
-    const ofOneArgument = functions.filter((row) => inputsOf(row).length === 1);
+    const ofOneArgument = functions.filter((row) => {
+      const { length } = inputsOf(row);
+      return length > 0 && length - row.defaults <= 1;
+    });
     this.#byArgument = Map.groupBy(ofOneArgument, (row) => inputsOf(row)[0]!);
   }
 
-  table({ schema, rowType }: RelationRow): Computed {
-    const functions = this.#byArgument.get(rowType);
-    if (!functions) return NO_COMPUTED;
-    // Of two functions with one name, the one in the table's schema wins, or else the first on the search path.
-    const inOrder = [...functions].sort((a, b) => Number(b.schema === schema) - Number(a.schema === schema));
+  table(relation: RelationRow): Computed {
+    const types = this.#relations.rowTypesOf(relation);
+    const functions = types.flatMap((type) => this.#byArgument.get(type) ?? []);
+    if (functions.length === 0) return NO_COMPUTED;
+    // Of two functions with one name, the one in the table's schema wins, or else the first on the search path. Of those in one schema,
+    // Postgres calls the one of the table itself.
+    const inOrder = functions.toSorted(
+      (a, b) => Number(b.schema === relation.schema) - Number(a.schema === relation.schema),
+    );
     const known = new Map<string, FunctionRow>();
     for (const row of inOrder) if (!known.has(row.name)) known.set(row.name, row);
     const all = [...known.values()];

@@ -10,6 +10,8 @@ export type RelationRow = {
   readonly kind: "r" | "p" | "v" | "m" | "f" | "c";
   readonly isServed: boolean;
   readonly rowType: Oid;
+  /** The row types of the tables that it inherits from, the first one first. */
+  readonly parents: readonly Oid[];
   readonly owner: Oid;
   readonly acl: string | null;
   readonly hasRowSecurity: boolean;
@@ -50,6 +52,10 @@ export const isUpdatable = (oid: string) =>
 export const RELATIONS = `
   select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
     r."hasRowSecurity", r."isRowSecurityForced",
+    array(
+      select parent.reltype from pg_inherits as i join pg_class as parent on parent.oid = i.inhparent
+      where i.inhrelid = r.oid order by i.inhseqno
+    ) as parents,
     case when r."isServed" and r.kind in ('v', 'f') then ${isUpdatable("r.oid")} end as writes,
     r.kind = 'v' and (
       exists (select from pg_trigger as t where t.tgrelid = r.oid and t.tgtype & 64 <> 0)
@@ -122,6 +128,15 @@ export class Relations {
 
   get(oid: Oid): RelationRow | undefined {
     return this.#byOid.get(oid);
+  }
+
+  /** The row types to which a row of the table converts: its own, and those that it inherits from, the nearest first. */
+  rowTypesOf({ rowType, parents }: RelationRow): readonly Oid[] {
+    const further = parents.flatMap((type) => {
+      const parent = this.#byRowType.get(type);
+      return parent ? this.rowTypesOf(parent) : [type];
+    });
+    return [...new Set([rowType, ...parents, ...further])];
   }
 
   ofRowType(type: Oid): RelationRow | undefined {

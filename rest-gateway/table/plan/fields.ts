@@ -4,6 +4,7 @@ import type { Field } from "../../../db/filters/field.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
 import { similarColumn } from "../suggestion.ts";
+import { systemColumn } from "../system-columns.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
 export function planField(source: RowSource, name: string, { name: field, path }: Field): FieldPlan {
@@ -12,6 +13,8 @@ export function planField(source: RowSource, name: string, { name: field, path }
   if (column) return { origin: { kind: "column", column }, path };
   const computed = table?.computedFields.get(field);
   if (computed) return { origin: { kind: "computed", computed }, path };
+  const system = table && systemColumn(table, field);
+  if (system) return { origin: { kind: "column", column: system }, path };
   throw unknownColumn(source, name, field);
 }
 

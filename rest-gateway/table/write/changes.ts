@@ -11,6 +11,7 @@ import type {
   UpdateCommand,
 } from "../plan.ts";
 import { UPDATED_SETTING } from "../query.ts";
+import { systemColumnsOf } from "../system-columns.ts";
 import { writeConditions } from "./conditions.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
@@ -27,7 +28,7 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   const { representation, table } = plan;
   const shown: Scope = {
     alias: scope.alias,
-    row: sql`row(${scope.alias}.*)::${sql.identifier(table.schema, table.name)}`,
+    row: sql`row(${writeWhole(plan, scope)})::${sql.identifier(table.schema, table.name)}`,
   };
   const from = { item: sql`changed as ${scope.alias}`, scope: shown, join: null };
   const rows = representation
@@ -141,10 +142,19 @@ function writeKey(key: readonly Column[]): Sql {
 function writeReturned(plan: ChangePlan, { alias }: Scope): Sql {
   const key = plan.kind === "insert" ? plan.locationKey.map(({ name }) => name) : [];
   const needed = plan.representation ? columnsOf(plan.representation) : [];
-  if (needed === "all") return sql`${alias}.*`;
+  if (needed === "all") return writeAllColumns(plan.representation!, alias);
   const names = [...needed, ...key];
   return names.length === 0 ? sql`1 as one` : writeColumns(names, alias);
 }
+
+/** The columns of the table, if the rows may have system columns too. */
+function writeWhole({ table, representation }: ChangePlan, { alias }: Scope): Sql {
+  const hasMore = representation !== null && systemColumnsOf(representation).length > 0;
+  return hasMore ? writeColumns([...table.columns.keys()], alias) : sql`${alias}.*`;
+}
+
+const writeAllColumns = (rows: RowsPlan, alias: Sql): Sql =>
+  sql.join([sql`${alias}.*`, ...systemColumnsOf(rows).map((name) => sql`${alias}.${sql.identifier(name)}`)], ", ");
 
 function writeColumns(names: readonly string[], alias: Sql): Sql {
   const columns = [...new Set(names)].map((name) => sql`${alias}.${sql.identifier(name)}`);
@@ -154,7 +164,7 @@ function writeColumns(names: readonly string[], alias: Sql): Sql {
 /** The columns that the rows depend on, as a select list. */
 export function writeSources(rows: RowsPlan, { alias }: Scope): Sql {
   const names = columnsOf(rows);
-  return names === "all" ? sql`${alias}.*` : writeColumns(names, alias);
+  return names === "all" ? writeAllColumns(rows, alias) : writeColumns(names, alias);
 }
 
 /** The columns that the rows depend on: selected columns, join columns of relations, order columns. */

@@ -1,5 +1,6 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
+import { systemColumnsOf } from "../system-columns.ts";
 import { writeConditions } from "./conditions.ts";
 import { type Aliases, type From, fromRelation, type Scope, writeAggregate, writeField, writeValue } from "./scope.ts";
 
@@ -101,7 +102,7 @@ function writeSelectList(rows: RowsPlan, from: From, aliases: Aliases, isListed:
 }
 
 function writeOutput(output: Output, rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): SelectList {
-  if (output.kind === "all") return { entries: writeAll(rows.source, from.scope, isListed), joins: [] };
+  if (output.kind === "all") return { entries: writeAll(rows, from.scope, isListed), joins: [] };
   if (output.kind === "field") return { entries: [writeFieldEntry(output.alias, output.value, from.scope)], joins: [] };
   if (output.kind === "expression") {
     const entry = { name: output.alias, value: output.value(from.scope), aggregate: null, isJson: false };
@@ -126,10 +127,10 @@ function isJson({ field, cast }: ValuePlan): boolean {
   return shape.name === "json" && !shape.isArray && field.path.at(-1)?.arrow !== "->>";
 }
 
-/** `t.*`, unless a column has a cast to JSON. */
-function writeAll({ columns }: RowSource, scope: Scope, isListed: boolean): SelectEntry[] {
-  const all = [...columns!.values()];
-  if (!isListed && !all.some(({ casts }) => casts?.toJson))
+/** `t.*`, unless a column has a cast to JSON, or `t` has system columns. */
+function writeAll(rows: RowsPlan, scope: Scope, isListed: boolean): SelectEntry[] {
+  const all = [...rows.source.columns!.values()];
+  if (!isListed && systemColumnsOf(rows).length === 0 && !all.some(({ casts }) => casts?.toJson))
     return [{ name: null, value: sql`${scope.alias}.*`, aggregate: null, isJson: false }];
   return all.map((column) => {
     const field = { origin: { kind: "column", column }, path: [] } as const;
