@@ -47,6 +47,8 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
   if (isSyntaxOfValue(raised)) return problem("invalid value", { cause: error });
+  if (isUnpopulated(raised))
+    return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
   const reason = reasonOf(raised.code);
   if (reason === null) return ownProblem(raised);
   const role = unknownRoleIn(raised);
@@ -87,6 +89,10 @@ export function retryAfterOf({ code, message }: DatabaseErrorLike): number | und
 /** A value that has a syntax of its own, such as a tsquery. A syntax error in SQL has a position, or is in a function. */
 const isSyntaxOfValue = ({ code, position, where }: DatabaseErrorLike) =>
   code === "42601" && position === undefined && where === undefined;
+
+/** A materialized view that was created `with no data`. Functions may raise the code too, with a message that is not for clients. */
+export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>
+  code === "55000" && routine === "ExecOpenScanRelation";
 
 /** The role of a token that the database does not have. Null for other errors, such as those of a function that sets a role. */
 export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): string | null {
@@ -130,6 +136,13 @@ export const isTimeout = (error: unknown): boolean => (error as { code?: unknown
  */
 export const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || error.code === "42P05" || isOfChangedType(error);
+
+/** The code of a value that its type cannot read. */
+export const INVALID_TEXT = "22P02";
+
+/** Whether an input function reports a malformed value as an internal error: that of hstore until PostgreSQL 15, and those of PostGIS. */
+export const isInputFault = ({ code, file, message }: DatabaseError) =>
+  code === "XX000" && (file === "hstore_io.c" || message.startsWith("parse error - invalid geometry"));
 
 /** The messages of internal errors are not translated. */
 export const isOfChangedType = ({ code, routine, message }: DatabaseError) =>

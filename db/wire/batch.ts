@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
-import { isOfChangedType } from "../errors.ts";
+import { INVALID_TEXT, isInputFault, isOfChangedType } from "../errors.ts";
 import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter, writeAll } from "./messages.ts";
@@ -165,6 +165,7 @@ export class Batch {
   }
 
   handleError(error: DatabaseError): void {
+    if (isInputFault(error)) error.code = INVALID_TEXT;
     const prepared = this.#wire?.prepared;
     // Postgres skipped the statements after the failed one.
     while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();

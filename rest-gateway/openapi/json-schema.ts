@@ -28,7 +28,8 @@ const FACTS: ReadonlyMap<string, Fact> = new Map([
   ["int2", integer("int16", "smallint")],
   ["int4", integer("int32", "integer")],
   ["int8", integer("int64", "bigint")],
-  ["oid", integer("int64")],
+  // `to_json` writes only the six number types as numbers.
+  ["oid", string()],
   ["float4", number("float", "real")],
   ["float8", number("double", "double precision")],
   ["numeric", number()],

@@ -2,7 +2,7 @@ import type { DatabaseError } from "pg-protocol";
 import { type Catalog, tableOf } from "../../../db/catalog/catalog.ts";
 import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
-import { problemOf as databaseProblem, retryAfterOf, unknownRoleIn } from "../../../db/errors.ts";
+import { problemOf as databaseProblem, isUnpopulated, retryAfterOf, unknownRoleIn } from "../../../db/errors.ts";
 import { clientMessage } from "../../../db/masking.ts";
 import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
@@ -48,6 +48,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   const refused = context.plan && refusedNumber(raised, context.plan);
   if (refused) return tableAnswer(refused);
   if (raised.code === "PGRST") return fromRaise(raised);
+  if (isUnpopulated(raised)) return { ...ofPostgres(raised), status: UNAVAILABLE };
   const message = clientMessage(raised);
   if (message === null) return null;
   const chosen = chosenStatus(raised.code);
@@ -55,6 +56,9 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (chosen === null && (status === INTERNAL || status === UNAVAILABLE)) return { status, code: raised.code, message };
   return fromDatabase(raised, status, context);
 }
+
+/** The error of Postgres as it is. */
+const ofPostgres = ({ code = "", message, detail, hint }: DatabaseError) => ({ code, message, details: detail, hint });
 
 function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TableProblem | null {
   if (problem.reason === "internal error") return null;

@@ -214,7 +214,7 @@ export function writeBodyRows({ columns, isArray, defaultsFrom }: BodyColumns): 
  * the domain when it is assigned to the column.
  */
 function writeBodyType({ type, casts, shape, hasDefault }: Column, fillsDefaults: boolean): Sql {
-  if (casts?.fromJson) return sql`json`;
+  if (casts?.fromJson || isHstore(shape)) return sql`json`;
   if (!fillsDefaults || !hasDefault || shape.domain === null) return sql.trusted(type);
   return sql`${sql.identifier(shape.schema, shape.name)}${shape.isArray ? sql`[]` : sql.empty}`;
 }
@@ -223,12 +223,30 @@ function writeBodyType({ type, casts, shape, hasDefault }: Column, fillsDefaults
 function writeBodyValue(column: Column, { defaultsFrom }: BodyColumns, table: Table): Sql {
   const { name, type, casts } = column;
   const value = sql`b.${sql.identifier(name)}`;
-  const given = casts?.fromJson ? sql`${sql.trusted(casts.fromJson)}(${value})` : value;
+  const given = casts?.fromJson
+    ? sql`${sql.trusted(casts.fromJson)}(${value})`
+    : isHstore(column.shape)
+      ? writeHstore(value, column.shape)
+      : value;
   const absent = defaultsFrom && writeDefault(column, table);
   if (!absent) return given;
   const key = sql.constant(name);
   const isPresent = defaultsFrom === "json" ? sql`e.o -> ${key}::text is not null` : sql`e.o ? ${key}`;
   return sql`case when ${isPresent} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
+}
+
+const isHstore = ({ name, isArray }: Column["shape"]) => name === "hstore" && !isArray;
+
+/**
+ * Rows show an hstore as an object, so a body may have an object too. Its text is written here, because callers may lack the privilege to
+ * execute the function of the extension. A text is one of hstore: `a=>1`.
+ */
+function writeHstore(value: Sql, { schema, name }: Column["shape"]): Sql {
+  const quoted = (text: Sql) => sql`'"' || pg_catalog.regexp_replace(${text}, '(["\\\\])', '\\\\\\1', 'g') || '"'`;
+  const pair = sql`${quoted(sql`p.key`)} || '=>' || coalesce(${quoted(sql`p.value`)}, 'NULL')`;
+  const pairs = sql`select coalesce(pg_catalog.string_agg(${pair}, ','), '') from pg_catalog.json_each_text(${value}) as p`;
+  const text = sql`case when json_typeof(${value}) = 'object' then ${sql.subquery(pairs)} else ${value} #>> '{}' end`;
+  return sql`(${text})::${sql.identifier(schema, name)}`;
 }
 
 /** Null for columns without a default, and for columns that cannot be set: Postgres raises the error. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import pino from "pino";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
@@ -27,6 +27,11 @@ const DDL = `
   create function faults.respond(name text, value text) returns text language sql stable return set_config(name, value, true);
   create function faults.many() returns setof int language sql volatile as 'select generate_series(1, 5)';
   create sequence faults.numbers;
+  create materialized view faults.totals as select count(*) as n from faults.books with no data;
+  create extension hstore schema public;
+  create table faults.pairs (id int primary key, attrs public.hstore default 'd=>1');
+  grant select on faults.totals to anon;
+  grant all on faults.pairs to anon;
   grant usage on faults.numbers to anon;
   create function faults.write() returns bigint language sql volatile return nextval('faults.numbers');
   create function faults.slow() returns text language sql volatile return pg_sleep(5)::text;
@@ -175,6 +180,57 @@ describe("an error has the code", () => {
   });
 });
 
+test("a materialized view without data says how it gets data", async () => {
+  expect((await rest("totals")).json).toEqual({
+    code: "55000",
+    message: 'materialized view "totals" has not been populated',
+    details: null,
+    hint: "Use the REFRESH MATERIALIZED VIEW command.",
+  });
+});
+
+describe("a column of hstore", () => {
+  const sent = (attrs: unknown, more: RestSent = {}) => ({
+    body: { id: 2, attrs },
+    prefer: "return=representation",
+    ...more,
+  });
+  beforeEach(() => sql("truncate faults.pairs; insert into faults.pairs values (1, 'a=>1')"));
+
+  test.each([
+    [
+      { z: "1", n: null, 'q"\\': 'a"\\b\n' },
+      { z: "1", n: null, 'q"\\': 'a"\\b\n' },
+    ],
+    [{}, {}],
+    ["z=>1, y=>NULL", { z: "1", y: null }],
+    [null, null],
+  ])("takes %j", async (given, attrs) => {
+    expect((await rest("pairs", sent(given))).json).toEqual([{ id: 2, attrs }]);
+    expect((await rest("pairs?id=eq.1", sent(given, { method: "PATCH", body: { attrs: given } }))).json).toEqual([
+      { id: 1, attrs },
+    ]);
+    expect(
+      (
+        await rest("pairs?columns=id,attrs", {
+          ...sent(given),
+          body: [{ id: 3, attrs: given }, { id: 4 }],
+          prefer: "missing=default, return=representation",
+        })
+      ).json,
+    ).toEqual([
+      { id: 3, attrs },
+      { id: 4, attrs: { d: "1" } },
+    ]);
+  });
+
+  test.each(["z=>", "{", 7, [1]])("refuses %j", async (given) => {
+    const refused = await failure("pairs", sent(given));
+    expect(refused).toEqual([400, expect.stringMatching(/^(22P02|42601)$/)]);
+    expect((await rest("pairs?attrs=eq.z%3D>")).status).toBe(400);
+  });
+});
+
 describe("an error of PostgreSQL", () => {
   test.each<[sqlstate: string, status: number, path: string, sent?: RestSent]>([
     ["23505", 409, "authors", { body: { id: 1, name: "x" } }],
@@ -192,6 +248,7 @@ describe("an error of PostgreSQL", () => {
     ["25006", 405, "rpc/write"],
     ["21000", 400, "books", { method: "DELETE" }],
     ["57014", 504, "rpc/quick", { method: "POST" }],
+    ["55000", 503, "totals"],
   ])("with SQLSTATE %s has the status %i: %s", async (sqlstate, status, path, sent) => {
     expect(await failure(path, sent)).toEqual([status, sqlstate]);
   });
