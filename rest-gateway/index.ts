@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from "express";
+import type { RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
@@ -6,7 +6,6 @@ import type { CatalogScope } from "../db/catalog/read.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
-import { problem } from "../db/problems/problem.ts";
 import { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../http/limits/slow-streams.ts";
 import type { Link } from "../http/pages/html.ts";
@@ -21,10 +20,13 @@ import { accountPages } from "./auth/pages/router.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";
+import { absentAuthRouter } from "./auth/v1/absent.ts";
+import { sendAuthProblem } from "./auth/v1/problem.ts";
 import { authV1Router } from "./auth/v1/router.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
+import { ExpressInterface } from "./express-interface.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
 import { errorDialect } from "./resources/answer/answer.ts";
 import { CurrentResources } from "./resources/current.ts";
@@ -118,7 +120,7 @@ type RestInterface = {
   /** `/auth/…` */
   readonly auth: readonly RequestHandler[];
   /** `/auth/v1/…`, the wire of Supabase Auth. */
-  readonly authV1: readonly RequestHandler[];
+  readonly authV1: HttpInterface;
   /** The paths of the application, if it has any. */
   readonly application: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
@@ -171,7 +173,12 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     resources: ofResources?.resources ?? null,
     reference: settings.docs ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : [])],
-    authV1: [auth ? authV1Router(auth) : supabaseAuthRouter()],
+    authV1: new ExpressInterface({
+      routers: [auth ? authV1Router(auth) : absentAuthRouter()],
+      refusal: auth?.refusal,
+      sendProblem: sendAuthProblem,
+      onInternalError: options.onInternalError,
+    }),
     application: applicationRouters({ ...options, catalog }),
   };
 }
@@ -281,15 +288,4 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   });
   const signUp = auth && signUpOf({ ...shared, database, auth });
   return { resources, signUp };
-}
-
-const MESSAGE =
-  "this service has no accounts: sign in with your own issuer, and pass the token to createClient as accessToken (docs/supabase-js.md)";
-
-/** `/auth/v1/…`, where supabase-js signs in: an error whose message the client shows, with what to do instead. */
-function supabaseAuthRouter(): Router {
-  const refuse: RequestHandler = () => {
-    throw problem("GraphQL only", { message: MESSAGE });
-  };
-  return Router().all("/auth/v1", refuse).all("/auth/v1/*path", refuse);
 }

@@ -28,7 +28,6 @@ import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
-import { sendAuthProblem } from "../rest-gateway/auth/v1/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
 import { tableErrors } from "../rest-gateway/table/send.ts";
@@ -113,9 +112,8 @@ export async function createApp(options: AppOptions) {
       graphql && config.graphiql
         ? [explorerRouter({ examples: () => graphql.examples(), settings: config, links })]
         : [];
-    const pagesOf = (routers: readonly RequestHandler[], more: Partial<ExpressInterfaceOptions> = {}) =>
-      routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError, ...more });
-    const refusal = auth?.refusal;
+    const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
+      routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
     const advisor =
       config.advisor !== "off"
@@ -160,8 +158,7 @@ export async function createApp(options: AppOptions) {
       pages: {
         explorer: pagesOf(explorer),
         reference: pagesOf(rest.reference),
-        auth: pagesOf(rest.auth, { refusal }),
-        authV1: pagesOf(rest.authV1, { refusal, sendProblem: sendAuthProblem }),
+        auth: pagesOf(rest.auth, context.auth?.refusal),
         application: pagesOf(rest.application),
       },
       close,

@@ -1,9 +1,13 @@
 import { type Application, placeOf } from "../app/application.ts";
 import { ConfigError } from "../config/config.ts";
+import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { CONSOLE } from "../http/pages/html.ts";
 import { Routes } from "../http/pipeline/routes.ts";
+import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
+import { REST } from "../rest-gateway/express-interface.ts";
 import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
+import { TABLES } from "../rest-gateway/table/send.ts";
 
 type InterfaceName =
   | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth" | "authV1")
@@ -111,3 +115,6 @@ function routesOf<Name extends string, T, Rest>(
   });
   return new Routes<T | Rest>(rows, rest);
 }
+
+/** The form of the errors of the interfaces that do not exist yet. */
+export const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1, reference: REST };

@@ -11,7 +11,6 @@ import type { ChangeFeed } from "../db/changes/feed.ts";
 import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { mistakeIn } from "../db/errors.ts";
-import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
 import { Intake } from "../http/limits/intake.ts";
@@ -32,9 +31,7 @@ import type { Running } from "../http/process/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { createSite } from "../pages/site.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
-import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
-import { TABLES } from "../rest-gateway/table/send.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
@@ -46,7 +43,7 @@ import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { openConfigured } from "./open.ts";
 import { reloadSettings } from "./reload-settings.ts";
-import { httpRoutes, refuseClashes, socketRoutes } from "./routes.ts";
+import { httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -195,8 +192,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
     : null;
   const ofOperators = { health, operations, console };
   admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
-  const { tables, resources } = rest;
-  const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
+  const { tables, resources, authV1 } = rest;
+  const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources, authV1 };
   const served = { ...data, ...pages, site, ...(!admin && ofOperators) };
   const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources);
   pipeline.open(routes, { callers, database });
@@ -267,9 +264,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
     databaseLost: lossOf(opened, () => stopped !== undefined),
   };
 }
-
-/** The form of the errors of the interfaces that do not exist yet. */
-const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1, reference: REST };
 
 /** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;

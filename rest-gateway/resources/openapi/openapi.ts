@@ -93,7 +93,7 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
   };
 }
 
-/** `/api/v2/articles`: generated clients send requests to the server of the document, whatever an operation says. */
+/** `/api/v2/posts`: generated clients send requests to the server of the document, whatever an operation says. */
 const inVersion = (version: Version, paths: OpenApiDocument["paths"]): OpenApiDocument["paths"] =>
   version === 1
     ? paths
