@@ -254,7 +254,16 @@ test("no source file has more than 300 lines but the table of settings", () => {
 /** Errors that no client gets: they are caught and become a Problem or another answer, or end a command. */
 const INTERNAL_ERRORS = [
   ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FilterError"],
-  ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
+  ...[
+    "FormFault",
+    "InvalidDescription",
+    "InvalidJson",
+    "IssuerUnavailable",
+    "Malformed",
+    "MalformedMessage",
+    "MigrationFailure",
+    "MissingServer",
+  ],
   ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "QuestionFault", "RefusedRecord"],
   ...["SignatureError", "SlotTaken", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded"],
   ...["SchemaFault", "XmlError"],

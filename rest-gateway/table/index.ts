@@ -22,7 +22,7 @@ import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
 import { readLargeBody } from "./parse/large-body.ts";
-import { BASE, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
+import { BASE, countQuery, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { isChange, isRead, type Plan } from "./plan.ts";
 import { Planner, type PlannerOptions, type TableTransaction } from "./planner.ts";
@@ -137,7 +137,7 @@ export class TableInterface
     const body = HAS_BODY.has(method) ? await readBytes(request, bodyLimitOf(request, maxBodySize)) : null;
     const sent = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(sent);
-    countQuery(sent.url, caller, exchange);
+    countQuery(sent.url, (cost) => exchange.countMore(exchange.identity.nameOf(caller), cost));
     const text = await readLargeBody(sent, limits.jsonMaxDepth);
     const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
@@ -267,14 +267,6 @@ export class TableInterface
     const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
-}
-
-/** A request counts for RATE_LIMIT again for each time that its query string has so many characters: its lists and columns cost that much. */
-const COUNTED_CHARACTERS = 10_000;
-
-function countQuery({ search }: RequestUrl, caller: Caller, { identity, countMore }: TableExchange): void {
-  const more = Math.floor(search.length / COUNTED_CHARACTERS);
-  if (more > 0) countMore(identity.nameOf(caller), more);
 }
 
 /** The template of a path, for metrics. */

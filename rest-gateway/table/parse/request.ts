@@ -35,6 +35,14 @@ export function parseUrl(url: string): RequestUrl {
   return url.includes("key=", at) ? { path, ...takeKey(search) } : { path, search, apiKey: null };
 }
 
+/** A request counts for RATE_LIMIT again for each time that its query string has so many characters: its lists and columns cost that much. */
+const COUNTED_CHARACTERS = 10_000;
+
+export function countQuery({ search }: RequestUrl, count: (cost: number) => void): void {
+  const more = Math.floor(search.length / COUNTED_CHARACTERS);
+  if (more > 0) count(more);
+}
+
 type ParseInput = {
   readonly method: string;
   /** The path after `/rest/v1/`, percent-encoded: `users`, `rpc/add`. */
