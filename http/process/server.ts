@@ -2,7 +2,7 @@ import cluster from "node:cluster";
 import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from "node:http";
 import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { closingResponse } from "../pipeline/response.ts";
+import { closingText } from "../pipeline/response.ts";
 
 const { createServer, maxHeaderSize } = process.getBuiltinModule("node:http");
 
@@ -187,8 +187,14 @@ const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HT
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
   const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
   if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);
-  else
-    socket.end(closingResponse(malformed.status, "VALIDATION_ERROR", malformed.message), () => socket.destroy(error));
+  else socket.end(malformedResponse(malformed), () => socket.destroy(error));
+}
+
+/** The interface is not known: an error as resources have it, and as clients of the table interface read it. A page may read it too. */
+function malformedResponse({ status, message }: Malformed): string {
+  const error = { code: "VALIDATION_ERROR", message };
+  const body = JSON.stringify({ error, ...error, details: null, hint: null });
+  return closingText(status, ["Access-Control-Allow-Origin", "*"], body);
 }
 
 /** The client would read another response as part of the one that is being sent. */
