@@ -166,7 +166,9 @@ export const isJsonInForm = (body: Body | null): boolean =>
   body?.kind === "json" && body.source === "form" && body.keys!.some((key) => /^\s*[[{]/.test(key));
 
 function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
-  if (body?.kind !== "json" || body.isOther) throw invalidBody("Empty or invalid json");
+  if (body?.kind !== "json") throw invalidBody("Empty or invalid json");
+  // The messages of PostgREST: an element that is no object has no keys.
+  if (body.isOther) throw invalidBody(body.isArray ? "All object keys must match" : "Empty or invalid json");
   return body;
 }
 

@@ -95,7 +95,9 @@ function notRelated(source: Table, name: string, hint: string | null) {
     const related = source.relationships.filter(({ target }) => readsTable(reader.catalog, reader.role, target));
     const spellings = new Map(related.flatMap(spellingsOf));
     const similar = similarTo(name, spellings.keys());
-    if (similar !== null) return `Perhaps you meant '${spellings.get(similar)}' instead of '${name}'.`;
+    // The name may be right, and the hint of the client wrong.
+    if (similar !== null && spellings.get(similar) !== name)
+      return `Perhaps you meant '${spellings.get(similar)}' instead of '${name}'.`;
     const names = [...new Set(related.map((each) => nameOf(each)))].sort();
     return names.length > 0 ? `'${source.name}' has relationships with ${names.join(", ")}.` : null;
   });

@@ -99,11 +99,12 @@ describe("POST", () => {
     expect(await show("name,quantity", body)).toEqual(body);
   });
 
-  test("of objects with different keys is refused, and nothing is inserted", async () => {
-    expect(await rest("items", { body: [{ name: "a" }, { quantity: 1 }] })).toMatchObject({
-      status: 400,
-      json: { code: "PGRST102", message: "All object keys must match" },
-    });
+  test("of objects with different keys, or with anything else, is refused, and nothing is inserted", async () => {
+    for (const body of [[{ name: "a" }, { quantity: 1 }], [{ name: "a" }, 123], [[]]])
+      expect(await rest("items", { body })).toMatchObject({
+        status: 400,
+        json: { code: "PGRST102", message: "All object keys must match" },
+      });
     expect(await sql("select from items")).toEqual([]);
   });
 
