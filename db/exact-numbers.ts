@@ -5,8 +5,13 @@ declare global {
   }
 }
 
+/** Characters of the longest text whose numbers are kept. To visit all values of a text takes eight times as long as to parse it. */
+const MOST = 65_536;
+
 /** Texts with a number that may have more digits than JavaScript, or an exponent. */
 const MAY_LOSE_DIGITS = /(?:^|[[:,\s])-?(?:[\d.]{16}|[\d.]+[eE][+-]?\d)/;
+
+const mayLoseDigits = (text: string) => text.length <= MOST && MAY_LOSE_DIGITS.test(text);
 
 const isExact = (text: string): boolean => {
   const value = Number(text);
@@ -22,7 +27,7 @@ const parse = JSON.parse as (text: string, reviver?: Reviver) => unknown;
 
 /** As JSON.parse, but numbers that JavaScript would round are written by `JSON.stringify` as they were. */
 export const parseExactly = (text: string): unknown =>
-  MAY_LOSE_DIGITS.test(text)
+  mayLoseDigits(text)
     ? parse(text, (_key, value, { source }) => (typeof value === "number" ? exactNumber(source!) : value))
     : parse(text);
 
@@ -31,7 +36,7 @@ const rounded = new WeakMap<object, Map<string, string>>();
 
 /** As JSON.parse; `withExactNumbers` finds the digits of numbers that it has rounded. */
 export const parseNoting = (text: string): unknown =>
-  MAY_LOSE_DIGITS.test(text)
+  mayLoseDigits(text)
     ? parse(text, function (key, value, { source }) {
         if (typeof value === "number" && !isExact(source!))
           rounded.set(this, (rounded.get(this) ?? new Map()).set(key, source!));
