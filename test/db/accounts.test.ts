@@ -83,7 +83,7 @@ test("an account is found by its indexes", () =>
     // The statements in the bodies of the functions.
     const bodyOf = async (name: string) =>
       (await db.owner.row("select prosrc as body from pg_proc where proname = $1", name)).body as string;
-    const found = `explain ${(await bodyOf("find_account")).replaceAll("(login)", "('u77')").replace("login,", "'u77',")}`;
+    const found = `explain ${(await bodyOf("find_account")).replaceAll("(login)", "('u77')").replaceAll("login,", "'u77',")}`;
     const described = `explain ${(await bodyOf("account_of")).replace("account_of.user_id", "77")}`;
     const plan = JSON.stringify([await db.owner.rows(found), await db.owner.rows(described)]);
     const indexes = ["accounts_username_key", "login_emails_email_key", "accounts_pkey", "login_emails_user_id_key"];

@@ -88,8 +88,8 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     "a column's default",
     "alter table users alter column created_at drop default",
     [
-      "+ column public.users.created_at: 6 timestamp with time zone, not null",
-      "- column public.users.created_at: 6 timestamp with time zone, not null, default now()",
+      "+ column public.users.created_at: 6 timestamp(3) with time zone, not null",
+      "- column public.users.created_at: 6 timestamp(3) with time zone, not null, default now()",
     ],
   ],
   [

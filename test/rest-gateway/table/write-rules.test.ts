@@ -137,7 +137,7 @@ describe("a misspelt name", () => {
 
   test("of a relationship without a similar one is answered with all that the caller may read", async () => {
     expect(await hint("articles?select=publisher(id)")).toBe(
-      "'articles' has relationships with article_translations, bookings, comments, users.",
+      "'articles' has relationships with article_translations, articles_related_articles, bookings, comments, users.",
     );
   });
 });

@@ -50,8 +50,9 @@ export type Database = {
           tags: string[]
           title: string
           updated_at: string | null
+          articles_summary: string | null
         }
-        ComputedFields: never
+        ComputedFields: "articles_summary"
         Insert: {
           author_id?: number
           content: string
@@ -131,9 +132,10 @@ export type Database = {
           id: number
           name: string
           updated_at: string
+          users_avatar: string | null
           users_private_email: string | null
         }
-        ComputedFields: "users_private_email"
+        ComputedFields: "users_avatar" | "users_private_email"
         Insert: {
           age?: number | null
           avatar_url?: string | null
@@ -192,7 +194,7 @@ export type Database = {
       articles_related_articles: {
         Args: {
           article:
-            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
+            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">>
             | null
           limit?: number | null
         }
@@ -216,7 +218,7 @@ export type Database = {
       articles_summary: {
         Args: {
           article:
-            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
+            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">>
             | null
           length?: number | null
         }
@@ -225,7 +227,7 @@ export type Database = {
       articles_title: {
         Args: {
           article:
-            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
+            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">>
             | null
           language: string | null
         }
@@ -233,10 +235,14 @@ export type Database = {
       }
       create_article: {
         Args: {
-          input: Partial<Database["public"]["Tables"]["articles"]["Row"]> | null
+          input:
+            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">>
+            | null
         }
         Returns: {
-          article: Database["public"]["Tables"]["articles"]["Row"] | null
+          article:
+            | Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">
+            | null
           errors: Database["public"]["CompositeTypes"]["field_error"][] | null
           message: string | null
           success: boolean | null
@@ -261,7 +267,7 @@ export type Database = {
       create_user: {
         Args: {
           input:
-            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_avatar" | "users_private_email">>
             | null
         }
         Returns: {
@@ -340,7 +346,9 @@ export type Database = {
       update_article: {
         Args: {
           id: number | null
-          input: Partial<Database["public"]["Tables"]["articles"]["Row"]> | null
+          input:
+            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">>
+            | null
         }
         Returns: {
           author_id: number
@@ -362,7 +370,7 @@ export type Database = {
       users_avatar: {
         Args: {
           person:
-            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_avatar" | "users_private_email">>
             | null
           size?: number | null
         }
@@ -371,7 +379,7 @@ export type Database = {
       users_private_email: {
         Args: {
           person:
-            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_avatar" | "users_private_email">>
             | null
         }
         Returns: string | null
@@ -387,7 +395,9 @@ export type Database = {
         message: string | null
       }
       mutation_result: {
-        article: Database["public"]["Tables"]["articles"]["Row"] | null
+        article:
+          | Omit<Database["public"]["Tables"]["articles"]["Row"], "articles_summary">
+          | null
         errors: Database["public"]["CompositeTypes"]["field_error"][] | null
         message: string | null
         success: boolean | null
