@@ -31,7 +31,8 @@ const DDL = `
       'method', current_setting('request.method'), 'path', current_setting('request.path'),
       'header', current_setting('request.headers')::json ->> 'x-probe',
       'mode', current_setting('app.mode', true), 'lockTimeout', current_setting('lock_timeout'),
-      'statementTimeout', current_setting('statement_timeout'), 'isolation', current_setting('transaction_isolation')
+      'statementTimeout', current_setting('statement_timeout'), 'isolation', current_setting('transaction_isolation'),
+      'zone', current_setting('timezone'), 'searchPath', current_setting('search_path')
     )::text);
   end $$;
   grant usage on schema checks to anon, authenticated, service_role;
@@ -76,6 +77,7 @@ beforeAll(async () => {
     alter role authenticated in database ${name} set app.mode = 'of the role';
     alter role authenticated in database ${name} set lock_timeout = '4s';
     alter role authenticated in database ${name} set statement_timeout = '61s';
+    alter role authenticated in database ${name} set timezone = 'Asia/Tokyo';
   `);
   listener = new pg.Client(database.url);
   await listener.connect();
@@ -153,6 +155,8 @@ async function subscribed(as: DemoUser): Promise<string> {
 type Interface = {
   readonly method: string;
   readonly path: string;
+  /** The time zone; that of the role if it is absent. */
+  readonly zone?: string;
   readonly use: (as: DemoUser) => Promise<string>;
 };
 
@@ -181,7 +185,8 @@ const INTERFACES: Readonly<Record<string, Interface>> = {
     ...{ method: "POST", path: "/rpc/echo" },
     use: (as) => sent(as, "/rest/v1/rpc/echo", { body: {}, headers: { prefer: "respond-async" } }),
   },
-  resources: { method: "GET", path: "/articles", use: (as) => sent(as, "/articles") },
+  // The contract's times are UTC.
+  resources: { method: "GET", path: "/articles", zone: "UTC", use: (as) => sent(as, "/articles") },
   "routes of the application": { method: "GET", path: "/own", use: (as) => sent(as, "/own") },
   "GraphQL, reading": {
     method: "POST",
@@ -237,18 +242,19 @@ test("every place that runs statements as a caller is known", () => {
   expect(sources.filter((path) => /\.for(Role|Task)\(/.test(readFileSync(path, "utf8"))).toSorted()).toEqual(PLACES);
 });
 
-describe.each(Object.entries(INTERFACES))("%s", (name, { method, path, use }) => {
+describe.each(Object.entries(INTERFACES))("%s", (name, { method, path, zone = "Asia/Tokyo", use }) => {
   test("runs with the function before each request, the settings of the role, the claims and the request", async () => {
     seen.length = 0;
     const answer = await use("ada");
     // A transaction that fails tells nothing.
     if (name === "GraphQL, writing") return expect(answer).toContain("DENID");
-    const own = () => seen.find((each) => each.path === path);
+    // A task is accepted in UTC, and runs in the time zone of its caller.
+    const own = () => seen.find((each) => each.path === path && each.zone === zone);
     await expect.poll(own, POLL).toBeDefined();
     expect(own()).toEqual({
       ...{ role: "authenticated", sub: "1", method, path, header: "1" },
       ...{ mode: "of the role", lockTimeout: "4s", statementTimeout: "61s" },
-      isolation: expect.any(String),
+      ...{ zone, searchPath: expect.stringMatching(/\bpublic\b.*\bextensions\b/), isolation: expect.any(String) },
     });
   });
 
