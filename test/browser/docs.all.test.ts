@@ -76,7 +76,13 @@ const PUBLISH = "/articles/{articleId}/publish";
 describe.skipIf(!installed)("/docs", () => {
   test.each([
     ["Resources v1", "articles", "/users", "/users", { heading: V1, listed: PUBLISH, answer: '"created_at"' }],
-    ["Resources v2", "articles", "/users", "/api/v2/users", { heading: V2, listed: PUBLISH, answer: '"createdAt"' }],
+    [
+      "Resources v2",
+      "articles",
+      "/api/v2/users",
+      "/api/v2/users",
+      { heading: V2, listed: `/api/v2${PUBLISH}`, answer: '"createdAt"' },
+    ],
     // At the root also in version 2.
     [
       "Resources v2",
