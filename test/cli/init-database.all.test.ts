@@ -68,7 +68,7 @@ const APPLICATIONS = {
   project: {
     files: ["applications/supabase.sql"],
     found: [
-      /^roles +anon, authenticated, authenticator \(login\), service_role \(bypasses policies\)/m,
+      /^roles +anon, authenticated, service_role \(bypasses policies\)/m,
       /^migrations +supabase_migrations\.schema_migrations, of another tool$/m,
       /^ +grant anon, authenticated to content_api;$/m,
       /set JWT_SECRET to the secret of the project/,

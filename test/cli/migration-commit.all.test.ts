@@ -201,7 +201,7 @@ test("rows that a table without row-level security would show are an error of th
   );
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(
-    /^current\.sql, line 1: error: table public\.rates: it has no row-level security: anon may use all rows \(table-without-row-security\)\n {4}alter table public\.rates enable row level security;/m,
+    /^current\.sql, line 1: error: table public\.rates: it has no row-level security: anon may use all rows \(table-without-row-security\)\n {4}begin;\n {4}create policy "…" on public\.rates to anon using \(…\);\n {4}alter table public\.rates enable row level security;/m,
   );
 });
 

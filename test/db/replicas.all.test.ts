@@ -194,7 +194,7 @@ describe("while the replicas are behind", () => {
   });
 
   test("the OpenAPI documents describe the position of a write, which the response has", async () => {
-    const tables = await ask("", { as: "ada" });
+    const tables = await ask("openapi.json", { as: "ada" });
     const resources = await fetch(`${service.url}/openapi.json`);
     for (const { paths } of [tables.json, (await resources.json()) as any])
       expect(paths["/articles"].post.responses[201].headers).toHaveProperty("Change-Position");
