@@ -150,7 +150,10 @@ describe("at start, settings in the database", () => {
     [{ jwt_secret: "short" }, "pgrst.jwt_secret must have at least 32 bytes"],
     [{ jwt_secret: "@/etc/passwd" }, "pgrst.jwt_secret must be the secret itself, not the name of a file"],
     [{ jwt_role_claim_key: "$.[" }, /^pgrst.jwt_role_claim_key must be a valid JSONPath/],
-    [{ db_schemas: "missing" }, "DB_SCHEMAS names schemas that do not exist: missing"],
+    [
+      { db_schemas: "missing" },
+      "pgrst.db_schemas, a setting in the database, names schemas that do not exist: missing",
+    ],
     [{ db_pre_config: "missing" }, /^DB_CONFIG: function missing\(\) does not exist/],
     [{ db_pre_config: "no_config" }, "DB_CONFIG: it fails"],
   ])("that are invalid stop it: %j", async (settings, message) => {
