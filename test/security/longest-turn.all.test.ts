@@ -163,9 +163,9 @@ const ENTRIES = { event: "INSERT", schema: "public", table: "entries" };
 const insert = (rows: number) =>
   send("/rest/v1/entries", { body: `[${repeat(rows, (n) => `{"body":"Entry ${n}"}`)}]`, status: 201 });
 
-/** Rows of 50 bytes, which together are as long as a body may be: 16 MiB. */
-const LARGEST = 330_000;
-const longText = "x".repeat(30);
+/** Rows of 100 bytes, which together are as long as a body may be: 16 MiB. */
+const LARGEST = 165_000;
+const longText = "x".repeat(85);
 
 /** The values that the lists of a request may have. */
 const VALUES = 50_000;
