@@ -124,7 +124,7 @@ test("the examples of docs/tables.md run", async () => {
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
   expect(everything).toContain("Content-Range: 0-1/");
   expect(everything).toContain('"title":"Punched cards and looms"');
-  expect(everything).toContain('{"swagger":"2.0","info":');
+  expect(everything).toContain('{"openapi":"3.1.0",');
   expect(everything).toContain("418 I'm a Teapot");
 });
 
