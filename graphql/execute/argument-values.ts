@@ -1,4 +1,4 @@
-import { type FieldNode, Kind, type ValueNode } from "postgraphile/graphql";
+import { type FieldNode, Kind, type ValueNode, type VariableDefinitionNode } from "postgraphile/graphql";
 import { invalid } from "./conditions.ts";
 
 /** To read so many takes 20 ms. */
@@ -10,13 +10,16 @@ export type ArgumentValues = {
   readonly literals: number;
   /** How often each variable is used. */
   readonly uses: ReadonlyMap<string, number>;
+  /** How many values the default of a variable has. */
+  readonly defaults: ReadonlyMap<string, number>;
 };
 
 /** Counts values: a list has those of its items, and an object those of its fields. */
 export class ArgumentCounter {
   literals = 0;
   readonly uses = new Map<string, number>();
-  readonly #counted = new Map<FieldNode, ArgumentValues>();
+  readonly defaults = new Map<string, number>();
+  readonly #counted = new Map<FieldNode, Omit<ArgumentValues, "defaults">>();
 
   /** Throws a GraphQLError if the document itself has too many. */
   count(field: FieldNode): void {
@@ -27,18 +30,24 @@ export class ArgumentCounter {
     for (const [name, count] of own.uses) this.uses.set(name, (this.uses.get(name) ?? 0) + count);
     refuseMore(this.literals);
   }
+
+  countDefault({ variable, defaultValue }: VariableDefinitionNode): void {
+    if (defaultValue)
+      this.defaults.set(
+        variable.name.value,
+        sizeIn(defaultValue, () => {}),
+      );
+  }
 }
 
 /** Throws a GraphQLError if there are too many values, those of each variable counted for each use of it. */
 export function refuseManyValues(
-  { literals, uses }: ArgumentValues,
+  { literals, uses, defaults }: ArgumentValues,
   variables: Readonly<Record<string, unknown>>,
 ): void {
   let count = literals;
-  for (const [name, value] of Object.entries(variables)) {
-    const used = uses.get(name);
-    if (used === undefined) continue;
-    count += used * sizeOf(value);
+  for (const [name, used] of uses) {
+    count += used * (Object.hasOwn(variables, name) ? sizeOf(variables[name]) : (defaults.get(name) ?? 0));
     refuseMore(count);
   }
 }
@@ -57,14 +66,17 @@ function sizeOf(value: unknown): number {
   return size;
 }
 
-function valuesIn({ arguments: given = [] }: FieldNode): ArgumentValues {
+function valuesIn({ arguments: given = [] }: FieldNode): Omit<ArgumentValues, "defaults"> {
   const uses = new Map<string, number>();
-  const sizeIn = (value: ValueNode): number => {
-    if (value.kind === Kind.LIST) return value.values.reduce((sum, item) => sum + sizeIn(item), 0);
-    if (value.kind === Kind.OBJECT) return value.fields.reduce((sum, field) => sum + sizeIn(field.value), 0);
-    if (value.kind !== Kind.VARIABLE) return 1;
-    uses.set(value.name.value, (uses.get(value.name.value) ?? 0) + 1);
-    return 0;
-  };
-  return { literals: given.reduce((sum, { value }) => sum + sizeIn(value), 0), uses };
+  const use = (name: string) => uses.set(name, (uses.get(name) ?? 0) + 1);
+  return { literals: given.reduce((sum, { value }) => sum + sizeIn(value, use), 0), uses };
+}
+
+/** The values of a literal without those of the variables in it, which are visited. */
+function sizeIn(value: ValueNode, use: (variable: string) => void): number {
+  if (value.kind === Kind.LIST) return value.values.reduce((sum, item) => sum + sizeIn(item, use), 0);
+  if (value.kind === Kind.OBJECT) return value.fields.reduce((sum, field) => sum + sizeIn(field.value, use), 0);
+  if (value.kind !== Kind.VARIABLE) return 1;
+  use(value.name.value);
+  return 0;
 }

@@ -30,6 +30,7 @@ export function refuseSlowDocument({ definitions }: DocumentNode, maxFields: num
   refuseMore("variables", variables.length, MAX_VARIABLES);
 
   const work = new Work(fragments, SELECTIONS_PER_FIELD * Math.max(maxFields, MAX_INTROSPECTION_FIELDS));
+  for (const variable of variables) work.values.countDefault(variable);
   for (const { directives } of [...operations, ...fragments, ...variables]) work.countDirectives(directives);
   for (const { selectionSet } of operations) work.merge([selectionSet]);
   // The rules read fragments that no operation uses too.

@@ -91,6 +91,12 @@ describe("the arguments of an operation may have 25000 values", () => {
     expect(await errors(query, { variables: { ids: many(more) } })).toEqual(refused(count));
   });
 
+  test("in the default of a variable that is used many times", async () => {
+    const query = listed(10).replace("[ID!]", `[ID!] = ${JSON.stringify(many(2500))}`);
+    expect(await errors(query)).toEqual(refused(25_010));
+    expect(await errors(query, { variables: { ids: many(1) } })).toEqual([]);
+  });
+
   test("in the document, with fragments expanded", async () => {
     const fragment = (uses: number) =>
       `{ ${times(uses, (i) => `a${i}: article(id: 1) { ...F }`)} }
