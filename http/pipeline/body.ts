@@ -127,7 +127,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     request.on("end", () => {
       isComplete = true;
       const found = counted.get(request);
-      const run = () => resolve(whole ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
+      const run = () => resolve(whole?.subarray(0, size) ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
       if (found) found.turns.add({ client: () => found.client, run });
       else run();
     });

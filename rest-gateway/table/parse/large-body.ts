@@ -36,18 +36,26 @@ class LargeBodyReader {
     thread.on("message", ({ id, content, malformed }: LargeResult) => {
       const { resolve, reject } = this.#readings.get(id)!;
       this.#readings.delete(id);
-      if (this.#readings.size === 0) this.#idle = setTimeout(() => thread.terminate(), IDLE).unref();
+      if (this.#readings.size === 0) this.#idle = setTimeout(() => this.#stop(thread), IDLE).unref();
       if (!content) return reject(invalidBody(malformed!.message, malformed!.details));
       const { buffer, byteOffset, length } = content.text;
       resolve({ ...content, text: [Buffer.from(buffer, byteOffset, length)] });
     });
     // It has no memory left, for example.
-    thread.on("error", (error) => this.#end(error));
-    thread.on("exit", () => this.#end(new Error("the thread that reads large bodies has ended")));
+    thread.on("error", (error) => this.#end(thread, error));
+    thread.on("exit", () => this.#end(thread, new Error("the thread that reads large bodies has ended")));
     return thread;
   }
 
-  #end(error: unknown): void {
+  #stop(thread: Worker): void {
+    // The next body starts another one.
+    this.#thread = null;
+    void thread.terminate();
+  }
+
+  /** The bodies of a thread that has followed it are not concerned. */
+  #end(thread: Worker, error: unknown): void {
+    if (this.#thread !== thread) return;
     this.#thread = null;
     for (const { reject } of this.#readings.values()) reject(error);
     this.#readings.clear();
