@@ -31,12 +31,10 @@ export class ArgumentCounter {
     refuseMore(this.literals);
   }
 
-  countDefault({ variable, defaultValue }: VariableDefinitionNode): void {
-    if (defaultValue)
-      this.defaults.set(
-        variable.name.value,
-        sizeIn(defaultValue, () => {}),
-      );
+  /** Several operations may have a variable of the same name. */
+  countDefault({ variable: { name }, defaultValue }: VariableDefinitionNode): void {
+    const size = defaultValue ? sizeIn(defaultValue, () => {}) : 0;
+    this.defaults.set(name.value, Math.max(size, this.defaults.get(name.value) ?? 0));
   }
 }
 
