@@ -1,16 +1,34 @@
 import { type PgResource, PgSelectStep, pgSelectFromRecords } from "postgraphile/@dataplan/pg";
 import { inhibitOnNull } from "postgraphile/grafast";
-import { sql } from "postgraphile/pg-sql2";
+import { type SQL, sql } from "postgraphile/pg-sql2";
 
 type Plan = ($row: any) => any;
 
 /**
  * `MutationResult.errors: [FieldError!]`, `Gauge.span: Span`: NULL becomes null, also an array, for which PostGraphile itself returns
  * []. A record whose columns are all null is a record.
+ *
+ * A record that one statement returns and the next one reads, such as the row that a mutation has written and a function gets, stays the
+ * text that Postgres wrote: it has every column, also one that was added since the schema was built.
  */
 export const RecordColumnsPlugin: GraphileConfig.Plugin = {
   name: "RecordColumnsPlugin",
   version: "1.0.0",
+  gather: {
+    hooks: {
+      pgCodecs_PgCodec(_info, { pgCodec }) {
+        if (!pgCodec.attributes) return;
+        const { toPg } = pgCodec;
+        Object.assign(pgCodec, {
+          castFromPg: asText,
+          listCastFromPg: asText,
+          fromPg: (text: string) => text,
+          // An input is an object.
+          toPg: (value: unknown) => (typeof value === "string" ? value : toPg(value as never)),
+        });
+      },
+    },
+  },
   schema: {
     hooks: {
       GraphQLObjectType_fields_field(field, build, { scope }) {
@@ -26,6 +44,8 @@ export const RecordColumnsPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+const asText = (value: SQL): SQL => sql`(${value})::text`;
 
 const array =
   (resource: PgResource, name: string): Plan =>

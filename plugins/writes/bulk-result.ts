@@ -165,15 +165,18 @@ const messageOf = ({ rows, errors }: Written): string =>
 /** Reads the written rows from their text, so that fields and relations can be selected. */
 function selectRows(table: Table, $written: Step) {
   const $text = lambda($written, (({ rows }: Written) => arrayOfRows(rows)) as never) as Step;
+  const index = sql.identifier(Symbol("index"));
   const $rows = pgSelect({
     resource: table as any,
     identifiers: [],
-    from: (rows: any) => sql`unnest(${rows.placeholder}) with ordinality`,
+    // Not unnest(…) with ordinality: its rows are not of the type of the table, which functions of a row need.
+    from: ({ placeholder }: any) =>
+      sql`generate_subscripts(${placeholder}, 1) as ${index}(n) cross join lateral unnest((${placeholder})[${index}.n:${index}.n])`,
     args: [{ step: $text, pgCodec: { ...listOfCodec(table.codec), toPg: (text: unknown) => text } as never }],
   } as never);
   $rows.setTrusted();
   // As they were written, and not by the key.
-  $rows.orderBy({ fragment: sql`${$rows.alias}.ordinality`, codec: TYPES.bigint, direction: "ASC" } as never);
+  $rows.orderBy({ fragment: sql`${index}.n`, codec: TYPES.int, direction: "ASC" } as never);
   $rows.setOrderIsUnique();
   return $rows;
 }

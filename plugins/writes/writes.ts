@@ -1,6 +1,7 @@
 import { type PgClientQuery, PgCondition, type PgResource, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
 import { SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { quoteName } from "../../db/catalog/catalog.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** Applies a filter to the conditions of a query. */
@@ -24,12 +25,19 @@ const identifiers = (columns: readonly (readonly [string, unknown])[]): SQL =>
     ", ",
   );
 
-/** The written row as text of its composite type, with the columns that the caller may select. */
+/**
+ * The written row as text of its composite type, with the columns that the caller may select. Columns that were added since the schema was
+ * built are null: who may select those is not known.
+ */
 function returning(table: Table, alias: SQL): SQL {
   const columns = Object.entries<any>(table.codec.attributes).map(([attribute, { extensions }]) =>
     extensions?.canSelect === false ? sql`null` : sql`${alias}.${sql.identifier(attribute)}`,
   );
-  return sql`row(${sql.join(columns, ", ")})::${table.codec.sqlType}::text`;
+  const { schemaName, name } = table.extensions!.pg!;
+  const relation = sql`${sql.value(quoteName({ schema: schemaName!, name }))}::regclass`;
+  const count = sql`(select count(*)::int from pg_attribute where attrelid = ${relation} and attnum > 0 and not attisdropped)`;
+  const added = sql`repeat(',', ${count} - ${sql.literal(columns.length)})`;
+  return sql`(left(row(${sql.join(columns, ", ")})::text, -1) || ${added} || ')')`;
 }
 
 const compile = (statement: SQL): PgClientQuery => ({ ...sql.compile(statement), arrayMode: true }) as PgClientQuery;

@@ -16,6 +16,10 @@ beforeAll(async () => {
       name text primary key, part_id bigint references public.parts deferrable initially deferred
     );
     create index on public.bins (part_id);
+    create function public.parts_tag(part public.parts, prefix text default '#') returns text language sql stable return prefix || part.code;
+    create function public.parts_others(part public.parts) returns setof public.parts language sql stable
+      begin atomic select * from public.parts where maker = part.maker and code <> part.code order by code; end;
+    grant execute on function public.parts_tag, public.parts_others to anon, authenticated;
     alter table public.parts enable row level security;
     create policy "read" on public.parts for select using (true);
     create policy "own" on public.parts to authenticated using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
@@ -42,6 +46,22 @@ test("columns that the database assigns are not inputs", async () => {
   expect(__type.inputFields.map(({ name }: any) => name).toSorted()).toEqual(["code", "maker", "number", "price"]);
   const update = await data('{ __type(name: "UpdatePartInput") { inputFields { name } } }');
   expect(update.__type.inputFields.map(({ name }: any) => name).toSorted()).toEqual(["code", "price"]);
+});
+
+test("the rows have their computed columns, and stay in order", async () => {
+  const input = [..."zyx"].map((code, number) => ({ code, maker: "Z", number }));
+  const { result } = await data(
+    `mutation ($input: [CreatePartInput!]!) {
+      result: createParts(input: $input) { parts { code tag other: tag(prefix: "/") others { edges { node { tag } } } } }
+    }`,
+    { as, variables: { input } },
+  );
+  const others = (...codes: string[]) => ({ edges: codes.map((code) => ({ node: { tag: `#${code}` } })) });
+  expect(result.parts).toEqual([
+    { code: "z", tag: "#z", other: "/z", others: others("x", "y") },
+    { code: "y", tag: "#y", other: "/y", others: others("x", "z") },
+    { code: "x", tag: "#x", other: "/x", others: others("y", "z") },
+  ]);
 });
 
 describe("createParts", () => {

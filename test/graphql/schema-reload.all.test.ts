@@ -20,6 +20,17 @@ const TABLES = `
   create table moods (id int primary key, temper temper);
   create table readings (id int generated always as identity primary key, a int not null, b int not null, c int not null);
   insert into readings (a, b, c) select i, i, i from generate_series(1, 20) as i;
+  create type span as (lo int, hi int);
+  create table gear (id int primary key, name text, made date default '2026-01-01', spans span[] default array[row(1, 2)]::span[],
+    reach span default row(3, 4));
+  create function gear_label(g gear) returns text language sql stable as $$ select 'gear ' || g.name || to_char(g.made, ' YYYY') $$;
+  create function gear_others(g gear) returns setof gear language sql stable as $$ select * from gear where id < g.id $$;
+  create function forge(id int) returns gear language sql volatile as $$ insert into gear values (id, 'iron') returning * $$;
+  create function forge_all(ids int[]) returns setof gear language sql volatile as
+    $$ insert into gear select unnest(ids), 'iron' returning * $$;
+  grant select, insert, update, delete on gear to anon;
+  grant execute on function gear_label, gear_others, forge, forge_all to anon;
+  insert into gear values (1, 'rope');
   create table gauges (id int primary key, value int);
   insert into gauges values (1, 1);
   grant select on widened, renamed, narrowed, dropped, granted, revoked, withdrawn, moods, readings, gauges to anon, authenticated;`;
@@ -294,6 +305,43 @@ test("a migration that drops a column gives a clear error to queries that select
   for (const fault of (await asking.stop()).faults as any[]) codes.add(fault.errors?.[0]?.extensions.code);
   expect([...codes].filter((code) => code !== "RESOURCE_NOT_FOUND" && code !== "VALIDATION_ERROR")).toEqual([]);
   expect((await others.stop()).faults).toEqual([]);
+});
+
+describe("until a column that was added is served,", () => {
+  beforeAll(async () => {
+    await service.gql("{ gears { totalCount } }");
+    await dba("alter event trigger announce_schema_change disable");
+    await dba("alter table gear add column weight int default 3; alter type span add attribute step int");
+    return () => dba("alter event trigger announce_schema_change enable");
+  });
+
+  const gear = (id: number, name: string) => ({
+    ...{ id: `${id}`, label: `gear ${name} 2026`, others: { totalCount: id - 1 } },
+    ...{ reach: { lo: 3, hi: 4 }, spans: [{ lo: 1, hi: 2 }] },
+  });
+  const GEAR = "id label others { totalCount } reach { lo hi } spans { lo hi }";
+
+  test.each([
+    ["gear(id: 1)", gear(1, "rope")],
+    ['updateGear(id: 1, input: { name: "rope" })', gear(1, "rope")],
+    ['createGear(input: { id: 2, name: "hook" })', gear(2, "hook")],
+    ["forge(id: 3)", gear(3, "iron")],
+    ["forgeAll(ids: [4, 5])", [gear(4, "iron"), gear(5, "iron")]],
+  ])("%s has its computed columns", async (field, row) => {
+    const operation = field.startsWith("gear") ? "query" : "mutation";
+    const { data, errors } = await service.gql(`${operation} { row: ${field} { ${GEAR} } }`);
+    expect(errors ?? data.row).toEqual(row);
+  });
+
+  test.each([
+    ['createGears(input: [{ id: 6, name: "nail" }])', gear(6, "nail")],
+    ['upsertGear(input: { id: 1, name: "rope" })', gear(1, "rope")],
+    ['updateGears(filter: { id: { equalTo: 6 } }, limit: 1, input: { name: "bolt" })', gear(6, "bolt")],
+    ["deleteGears(filter: { id: { equalTo: 6 } }, limit: 1)", gear(6, "bolt")],
+  ])("so have the rows of %s", async (field, row) => {
+    const { data, errors } = await service.gql(`mutation { result: ${field} { gears { ${GEAR} } } }`);
+    expect(errors ?? data.result.gears).toEqual([row]);
+  });
 });
 
 test("a rebuild keeps running subscriptions, and new ones see the new schema", async () => {
