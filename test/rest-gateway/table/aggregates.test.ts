@@ -7,7 +7,7 @@ const TALLIES = `
   insert into library.tallies values (1, 7), (2, 8);
   grant select on library.tallies to anon;`;
 
-const { rows, failure } = useLibrary({}, TALLIES);
+const { rows, rest, failure, sql } = useLibrary({}, TALLIES);
 
 test.each([
   ["count()", { count: 5 }],
@@ -104,6 +104,122 @@ describe("an aggregate groups the rows by the other columns of the select", () =
     expect(await rows("books?select=*,count()&id=eq.1")).toEqual([
       expect.objectContaining({ id: 1, notes: { seen: true }, count: 1 }),
     ]);
+  });
+});
+
+describe("an embedded relation without columns filters the groups, and is none", () => {
+  const cities = (...counts: readonly (readonly [string | null, number])[]) =>
+    counts.map(([city, count]) => ({ city, count }));
+  test.each<[string, object[]]>([
+    [
+      "books?select=city:facts->print->>city,id.count(),covers!inner()&order=facts->print->>city",
+      cities(["London", 1], ["Paris", 1], [null, 1]),
+    ],
+    [
+      "books?select=city:facts->print->>city,count(),covers!inner()&covers.colour=neq.green&order=city.desc",
+      cities([null, 1], ["Paris", 1]),
+    ],
+    [
+      "books?select=city:facts->print->>city,count(),covers()&covers=is.null&order=city",
+      cities(["Paris", 1], [null, 1]),
+    ],
+    [
+      "books?select=city:facts->print->>city,count(),...covers!inner()&order=city.nullsfirst",
+      cities([null, 1], ["London", 1], ["Paris", 1]),
+    ],
+    [
+      "books?select=city:facts->print->>city,count(),genres!inner()&genres.name=eq.Adventure&order=city",
+      cities(["Paris", 2]),
+    ],
+    [
+      "books?select=city:facts->print->>city,count(),authors!author_id!inner(countries!inner())&authors.countries.code=eq.FR",
+      cities(["Paris", 2]),
+    ],
+    [
+      "authors?select=country:country_code,n:count(),books!author_id!inner(covers!inner())&books.covers.colour=eq.blue",
+      [{ country: "FR", n: 1 }],
+    ],
+    [
+      "genres?select=name,books(city:facts->print->>city,pages.sum(),covers!inner())&books.order=city&order=id&id=lt.3",
+      [
+        {
+          name: "Novel",
+          books: [
+            { city: "Paris", sum: 400 },
+            { city: null, sum: 280 },
+          ],
+        },
+        { name: "Adventure", books: [{ city: "Paris", sum: 400 }] },
+      ],
+    ],
+  ])("GET /%s", async (path, groups) => expect(await rows(path)).toEqual(groups));
+});
+
+describe("of a column, a part of JSON or a computed field", () => {
+  const AGGREGATES = ["count", "sum", "avg", "min", "max"] as const;
+  const FIELDS: readonly (readonly [field: string, sql: string])[] = [
+    ["pages", "b.pages"],
+    ["price", "b.price"],
+    ["title", "b.title"],
+    ["shelf", "b.shelf"],
+    ["tags", "b.tags"],
+    ["lent", "b.lent"],
+    ["words", "b.words"],
+    ["is_rare", "b.is_rare"],
+    ["facts", "b.facts"],
+    ["notes", "b.notes"],
+    ["pages::text", "b.pages::text"],
+    ["facts->print", "b.facts -> 'print'"],
+    ["facts->print->>city", "b.facts -> 'print' ->> 'city'"],
+    ["facts->print->>year::int", "(b.facts -> 'print' ->> 'year')::int"],
+    ["facts->print->year", "b.facts -> 'print' -> 'year'"],
+    ["facts->sizes->0", "b.facts -> 'sizes' -> 0"],
+    ["facts->sizes->>-1::numeric", "(b.facts -> 'sizes' ->> -1)::numeric"],
+    ["notes->>seen", "b.notes ->> 'seen'"],
+    ["tags->>0", "b.tags[1]"],
+    ["long_title", "library.long_title(b)"],
+    ["print->>city", "library.print(b) ->> 'city'"],
+  ];
+
+  test.each(AGGREGATES)("%s() is that of Postgres, or its error", async (aggregate) => {
+    const found: unknown[] = [];
+    const expected: unknown[] = [];
+    for (const [field, expression] of FIELDS) {
+      const { status, json } = await rest(`books?select=value:${field}.${aggregate}()`);
+      found.push([field, status === 200 ? json : json.code]);
+      const value = sql(`select to_json(${aggregate}(${expression})) as value from library.books as b`);
+      expected.push([field, await value.catch(({ code }) => code)]);
+    }
+    expect(found).toEqual(expected);
+  });
+
+  test.each(AGGREGATES)("%s() in an embedded relation, too", async (aggregate) => {
+    const found: unknown[] = [];
+    const expected: unknown[] = [];
+    for (const [field, expression] of FIELDS) {
+      const { status, json } = await rest(`authors?select=books!author_id(value:${field}.${aggregate}())&order=id`);
+      found.push([field, status === 200 ? json.flatMap(({ books }: any) => books) : json.code]);
+      const value = sql(`select to_json(${aggregate}(${expression})) as value
+        from library.authors as a left join library.books as b on b.author_id = a.id group by a.id order by a.id`);
+      expected.push([field, await value.catch(({ code }) => code)]);
+    }
+    expect(found).toEqual(expected);
+  });
+
+  // PostgreSQL groups by no json; it is compared as text.
+  test.each(FIELDS)("%s is a group, and orders the groups", async (field, expression) => {
+    const comparable = field === "notes" ? `(${expression})::text` : expression;
+    const groups = await sql(
+      `select (array_agg(to_json(${expression})))[1] as value, count(*)::int from library.books as b group by ${comparable} order by ${comparable}`,
+    );
+    const found = await rows(`books?select=value:${field},count()`);
+    expect(found).toHaveLength(groups.length);
+    expect(found).toEqual(expect.arrayContaining(groups));
+    if (field !== "notes") {
+      expect(await rows(`books?select=value:${field},count()&order=value`)).toEqual(groups);
+      if (!field.includes("::"))
+        expect(await rows(`books?select=value:${field},count()&order=${field}`)).toEqual(groups);
+    }
   });
 });
 

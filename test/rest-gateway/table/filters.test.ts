@@ -1,7 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-const { rows, rest, failure } = useLibrary();
+/** Texts with the characters that lists reserve. */
+const LABELS = `
+  create table library.labels (id int primary key, name text, tags text[]);
+  insert into library.labels values
+    (1, 'x,y', '{"a,b"}'), (2, 'say "hi"', '{a,b}'), (3, 'c:\\dir', '{"q\\"q","e\\\\f"}'), (4, '1.5', '{"",null}'), (5, '{x}', '{"{a}","(b)"}'),
+    (6, '(x)', '{null}'), (7, '', '{}'), (8, 'null', '{"null"}');
+  grant select on library.labels to anon;`;
+
+const { rows, rest, failure } = useLibrary({}, LABELS);
 
 /** The ids of the books that a query returns. */
 const found = async (query: string): Promise<number[]> =>
@@ -69,6 +77,44 @@ test.each<Found>([
   ["id=lte(all).{2,3}", [1, 2]],
   ['title=eq(any).{"Around the World, in Eighty Days"}', [3]],
 ])("?%s compares with any or all: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
+
+test.each<Found>([
+  [String.raw`name=in.("x,y","say \"hi\"","c:\\dir")`, [1, 2, 3]],
+  [String.raw`name=not.in.("x,y","say \"hi\"","c:\\dir")`, [4, 5, 6, 7, 8]],
+  ['name=in.("1.5",x)', [4]],
+  ["name=in.(1.5,x)", [4]],
+  ['name=in.("{x}","(x)","")', [5, 6, 7]],
+  ["name=in.({x})", [5]],
+  ["name=in.(null)", [8]],
+  [String.raw`name=eq.c:\dir`, [3]],
+  ['name=eq.say "hi"', [2]],
+  ["name=eq.", [7]],
+  [String.raw`name=eq(any).{"x,y","say \"hi\"","c:\\dir"}`, [1, 2, 3]],
+  ['name=eq(any).{"{x}",(x),""}', [5, 6, 7]],
+  [String.raw`name=like(any).{"x,*","c:\\\\*"}`, [1, 3]],
+  [String.raw`name=like.c:\\*`, [3]],
+  [String.raw`name=ilike(all).{"*\"HI\"*","SAY*"}`, [2]],
+  ['name=like(any).{"{*}","(*)"}', [5, 6]],
+  ['tags=cs.{"a,b"}', [1]],
+  ["tags=cs.{a,b}", [2]],
+  [String.raw`tags=cs.{"q\"q","e\\f"}`, [3]],
+  ['tags=cs.{"{a}"}', [5]],
+  ["tags=cs.{(b)}", [5]],
+  ['tags=cs.{""}', [4]],
+  ['tags=cs.{"null"}', [8]],
+  ['tags=ov.{"",b}', [2, 4]],
+  ['tags=ov.{"a,b","{a}"}', [1, 5]],
+  ['tags=cd.{a,b,"a,b"}', [1, 2, 7]],
+  ['tags=eq.{"",null}', [4]],
+  [String.raw`tags->>0=in.("a,b","q\"q")`, [1, 3]],
+  [String.raw`or=(name.in.("x,y","say \"hi\""),tags.cs.{"q\"q"})`, [1, 2, 3]],
+  [String.raw`or=(name.eq."c:\\dir",name.eq."{x}",tags.ov.{"a,b",b})`, [1, 2, 3, 5]],
+  [String.raw`not.and=(name.not.in.("x,y"),tags.not.cs.{"e\\f"})`, [1, 3]],
+])("?%s reads quotes, commas, braces and backslashes: %j", async (query, ids) => {
+  const [name = "", ...value] = query.split("=");
+  const found = await rows(`labels?select=id&order=id&${name}=${encodeURIComponent(value.join("="))}`);
+  expect(found.map(({ id }: { id: number }) => id)).toEqual(ids);
+});
 
 test.each<Found>([
   ["words=fts(english).engines", [1]],
