@@ -81,7 +81,8 @@ export function write(
     if (!problem || !REJECTIONS.has(problem.code)) throw result.error;
     const isNew = rowsOf === returned;
     const index = isNew ? (result.index ?? (queries.length === 1 ? 0 : null)) : null;
-    const named = { index, field: fieldOf(build, table, result.error), message: problem.message, code: problem.code };
+    const { message, code, more } = problem;
+    const named = { index, field: fieldOf(build, table, result.error), message, code: more.own?.code ?? code };
     const records = inputsOf(given).map((input) => recordOf(table.codec, input));
     const { schemaName: schema, name } = table.extensions!.pg!;
     const faults = await faultsOf(result.error, { schema, name }, records, index);
