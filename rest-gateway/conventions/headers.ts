@@ -49,22 +49,24 @@ type Wanted = MediaType & { readonly quality: number; readonly precision: number
 
 const ANYTHING: readonly MediaType[] = [{ type: "*/*", parameters: new Map() }];
 const TYPE = /^[!#$%&'*+.^_`|~0-9a-z-]+\/[!#$%&'*+.^_`|~0-9a-z-]+$/;
-const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
+/** Also `.2`, as Java sends it. */
+const QUALITY = /^(?:0?\.[0-9]+|0\.?|1(?:\.0*)?)$/;
 
 const accepts = parserCache<readonly MediaType[]>();
 
 /**
- * The media types of the header Accept, most preferred first: by `q`, then by precision, then in order. Without the header,
- * or if all its types are malformed or have `q=0`, anything is acceptable.
+ * The media types of the header Accept, most preferred first: by `q`, then by precision, then in order. Malformed types count only if
+ * there are no others: `undefined` is none that is available. Without the header, or if all its types have `q=0`, anything is acceptable.
  */
 export const parseAccept = (header: string | undefined): readonly MediaType[] =>
   header === undefined ? ANYTHING : accepts.getOrCompute(header, parseAcceptHeader);
 
 function parseAcceptHeader(text: string): readonly MediaType[] {
-  const wanted = splitList(text, ",")
-    .map(parseWanted)
-    .filter((each) => each !== null && each.quality > 0) as Wanted[];
-  if (wanted.length === 0) return ANYTHING;
+  const parts = splitList(text, ",");
+  const read = parts.map(parseWanted).filter((each) => each !== null);
+  const wanted = read.filter(({ quality }) => quality > 0);
+  if (wanted.length === 0)
+    return read.length === 0 && parts.length > 0 ? parts.map((type) => ({ type, parameters: new Map() })) : ANYTHING;
   wanted.sort((a, b) => b.quality - a.quality || b.precision - a.precision);
   return wanted.map(({ type, parameters }) => ({ type, parameters }));
 }
@@ -81,16 +83,17 @@ function parseWanted(text: string): Wanted | null {
 }
 
 /**
- * Parses a media type, such as the header Content-Type; null if it is malformed.
+ * Parses a media type, such as the header Content-Type; null if it is malformed. Malformed parameters are ignored.
  *
- *   parseContentType('text/csv; Charset="utf-8"')  // { type: "text/csv", parameters: { charset → utf-8 } }
+ *   parseContentType('text/csv; Charset="utf-8"; x')  // { type: "text/csv", parameters: { charset → utf-8 } }
+ * Source: MIME Sniffing Standard, "Parsing a MIME type".
  */
 export function parseContentType(text: string): MediaType | null {
   const [first = "", ...others] = splitList(text, ";");
   const type = first.toLowerCase();
-  const pairs = others.map(readPair);
-  if (!TYPE.test(type) || pairs.includes(null)) return null;
-  const values = new Map(pairs.map((pair) => [pair!.name, pair!.value]));
+  if (!TYPE.test(type)) return null;
+  const pairs = others.map(readPair).filter((pair) => pair !== null);
+  const values = new Map(pairs.map(({ name, value }) => [name, value]));
   return { type, parameters: new Map([...values.keys()].sort().map((name) => [name, values.get(name)!])) };
 }
 

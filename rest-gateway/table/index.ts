@@ -259,8 +259,8 @@ export class TableInterface
     return { result, mark };
   }
 
-  protected problemOf(error: unknown, { plan, refused }: TableExchange, reader: Reader): TableProblem | null {
-    return problemOf(error, { ...reader, plan, refused });
+  protected problemOf(error: unknown, { plan, refused, caller }: TableExchange, reader: Reader): TableProblem | null {
+    return problemOf(error, { ...reader, plan, refused, subject: caller?.claims.sub });
   }
 
   protected sendProblem({ request, response, head }: TableExchange, problem: TableProblem | null): void {

@@ -116,6 +116,7 @@ test.each<[type: string | undefined, readers: readonly string[]]>([
   ["application/json", WIRES],
   ["application/json;charset=utf-8", WIRES],
   ['Application/JSON; Charset="UTF-8"', WIRES],
+  ["application/json; $$ x=y $$", [...REST, ...TABLE]],
   [undefined, TABLE],
   ["application/vnd.content.v1+json", REST],
   ["application/vnd.content.v2+json", REST],

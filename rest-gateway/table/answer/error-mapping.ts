@@ -36,6 +36,8 @@ export type ProblemContext = {
   readonly plan: Plan | null;
   /** The values in the body that the database has refused, as far as they were found. */
   readonly refused: readonly RefusedValue[];
+  /** The claim `sub` of the caller; absent where the request has no values of callers. */
+  readonly subject?: unknown;
   /** The comments of constraints and the labels of enums become hints. */
   readonly catalog: Catalog;
 };
@@ -80,6 +82,7 @@ function fromDatabase(raised: DatabaseError, status: number, context: ProblemCon
     ofConstraint ??
     labelsOf(raised, catalog) ??
     deniedColumns(raised, context) ??
+    otherUserId(raised, context) ??
     undefined;
   const hint = refused.length > 1 && !isOfValue(raised) ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised, context) ? detail : undefined, refused, own);
@@ -153,6 +156,16 @@ function labelsOf({ code, message }: DatabaseError, { schemas }: Catalog): strin
   if (type === undefined) return null;
   const labels = [...schemas.values()].flatMap(({ enums }) => enums.get(type) ?? []);
   return labels.length === 0 ? null : `${type} must be one of ${labels.join(", ")}`;
+}
+
+const UUID_FOR_NUMBER =
+  /^invalid input syntax for type (?:bigint|integer): "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"$/i;
+
+/** Where users have numbers, `user.id` of supabase-js is a uuid that no row has. */
+function otherUserId({ code, message }: DatabaseError, { subject }: ProblemContext): string | null {
+  const isNumber = typeof subject === "string" && /^\d+$/.test(subject);
+  if (code !== "22P02" || !isNumber || !UUID_FOR_NUMBER.test(message)) return null;
+  return `If this is user.id of supabase-js: in rows, the id of this user is ${subject}, the claim sub of the access token.`;
 }
 
 /**

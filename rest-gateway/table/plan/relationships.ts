@@ -39,6 +39,8 @@ function findByName(catalog: Catalog, source: Table, name: string): readonly Rel
   const leadsToTable = ({ target }: Relationship) => !tableOf(catalog, target)?.kind.endsWith("view");
   const ways: readonly ((each: Relationship) => boolean)[] = [
     (each) => isTarget(each, source, name) || (isKey(each, source, name) && leadsToTable(each)),
+    // Within a view: PostgREST lets a key lead to no other view.
+    (each) => isKey(each, source, name) && isSelf(each, source),
     (each) => isKey(each, source, name),
     (each) => isReferencedBy(each, source, name) && leadsToTable(each),
     (each) => isReferencedBy(each, source, name),
@@ -127,13 +129,23 @@ function ambiguous(source: Table, name: string, found: readonly Relationship[]) 
   return ambiguousRelationship(source.name, name, details, hint);
 }
 
-/** The name of a junction is enough, unless it refers to the same table twice. */
+/** The name of a key is enough, unless a view shows its column twice; that of a junction, unless it refers to the same table twice. */
 function hintFor(each: Relationship, all: readonly Relationship[]): string {
   if (each.kind === "computed") return each.function.name;
-  if (each.kind !== "many-to-many") return each.constraint;
+  if (each.kind !== "many-to-many") {
+    const twins = all.filter((other) => isTwin(each, other));
+    return twins.length > 1 && each.columns.length === 1 ? each.columns[0]![each.isOwner ? 0 : 1] : each.constraint;
+  }
   const same = all.filter((other) => other.kind === "many-to-many" && other.junction.name === each.junction.name);
   return same.length > 1 ? each.further.constraint : each.junction.name;
 }
+
+const isTwin = (each: Relationship, other: Relationship): boolean =>
+  "constraint" in each &&
+  "constraint" in other &&
+  each.constraint === other.constraint &&
+  each.isOwner === other.isOwner &&
+  each.target.name === other.target.name;
 
 function describe(source: Table, each: Relationship): string {
   const columns = (name: string, list: readonly string[]) => `${name}(${list.join(", ")})`;

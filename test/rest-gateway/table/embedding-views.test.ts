@@ -23,7 +23,14 @@ const DESK = `
   create view desk.staff as select * from library.staff;
   create view desk.loans as select * from library.loans;
   grant usage on schema desk to anon;
-  grant select on all tables in schema desk to anon;`;
+  grant select on all tables in schema desk to anon;
+  create schema floor;
+  create view floor.staff as select * from library.staff;
+  create view floor.clerks as
+    select clerk.id, clerk.name, clerk.boss_id, boss.boss_id as head_id
+    from library.staff as clerk join library.staff as boss on boss.id = clerk.boss_id;
+  grant usage on schema floor to anon;
+  grant select on all tables in schema floor to anon;`;
 
 const { rows, failure } = useLibrary({}, `${FUNCTIONS}${TWINS}`);
 
@@ -105,7 +112,8 @@ describe("the name of a key or its column selects", () => {
   });
 
   describe("if only views are served,", () => {
-    const { rows, failure } = useLibrary({ DB_SCHEMAS: "desk" }, DESK);
+    const { rows, rest, failure } = useLibrary({ DB_SCHEMAS: "desk, floor" }, DESK);
+    const FLOOR = { headers: { "accept-profile": "floor" } };
 
     test("the view of the table", async () => {
       for (const key of ["author_id", "books_author_id_fkey"])
@@ -120,6 +128,20 @@ describe("the name of a key or its column selects", () => {
     test("the row of the same view", async () => {
       expect(await rows("staff?select=name,boss_id(name)&id=eq.2")).toEqual([
         { name: "Clerk", boss_id: { name: "Head" } },
+      ]);
+      expect(await rows("clerks?select=name,boss_id(name),head_id(name)&order=id", FLOOR)).toEqual([
+        { name: "Clerk", boss_id: null, head_id: null },
+        { name: "Porter", boss_id: null, head_id: null },
+        { name: "Trainee", boss_id: { name: "Clerk" }, head_id: null },
+      ]);
+    });
+
+    test("the column, if another view shows the key twice", async () => {
+      const { status, json } = await rest("clerks?select=name,staff(name)", FLOOR);
+      expect(status).toBe(300);
+      expect(json.hint).toContain("'staff!boss_id', 'staff!head_id'");
+      expect(await rows("clerks?select=name,staff!head_id(name)&id=eq.4", FLOOR)).toEqual([
+        { name: "Trainee", staff: { name: "Head" } },
       ]);
     });
 

@@ -189,6 +189,23 @@ test("a materialized view without data says how it gets data", async () => {
   });
 });
 
+describe("a uuid as the id of a user, which is a number,", () => {
+  const path = "books?author_id=eq.6c84fb90-12c4-11e1-840d-7b25c5ee775a";
+  const hintOf = async (sent: RestSent) => (await rest(path, sent)).json.hint;
+
+  test("has a hint with the id of the caller", async () => {
+    const hint =
+      "If this is user.id of supabase-js: in rows, the id of this user is 1, the claim sub of the access token.";
+    expect(await hintOf({ as: "ada" })).toBe(hint);
+    expect(await hintOf({ as: "ada", method: "PATCH", body: { title: "Notes" } })).toBe(hint);
+  });
+
+  test("has none for a caller without an id, and no other value has one", async () => {
+    expect(await hintOf({})).toBeNull();
+    expect((await rest("books?author_id=eq.ada", { as: "ada" })).json.hint).toBeNull();
+  });
+});
+
 describe("a column of hstore", () => {
   const sent = (attrs: unknown, more: RestSent = {}) => ({
     body: { id: 2, attrs },

@@ -37,6 +37,11 @@ describe("Accept", () => {
     ["application/json;q=0.9, text/csv;q=0.5", JSON_TYPE],
     ["*/*, text/csv", CSV],
     ["application/json;q=0, text/csv;q=0.1", CSV],
+    ["undefined, application/json", JSON_TYPE],
+    ["application/json; $$ x=y $$", JSON_TYPE],
+    ["text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", JSON_TYPE],
+    ["text/csv;q=.5, application/json;q=.6", JSON_TYPE],
+    ["", JSON_TYPE],
     ["application/vnd.pgrst.array+json", JSON_TYPE],
     [
       "application/vnd.pgrst.array+json;nulls=stripped",
@@ -51,6 +56,8 @@ describe("Accept", () => {
     "application/octet-stream",
     "application/xml",
     "image/*",
+    "undefined",
+    "null, *",
     "application/geo+json", // PostGIS is not installed
     'application/vnd.pgrst.plan+json; for="image/png"',
   ])("%s is 406", async (accept) => {
