@@ -66,9 +66,18 @@ export function free({ buffer, byteLength }: Buffer): void {
   if (buffer.byteLength === byteLength) (buffer as ArrayBuffer).transfer(0);
 }
 
-/** Reads what a client still sends, until the connection ends: if it were closed at once, the client might not receive the reason. */
+/** Bytes that are read only because their client is still sending: eight of the largest bodies by default. */
+const MAX_DISCARDED = 134_217_728;
+
+/**
+ * Reads what a client still sends, until the connection ends: if it were closed at once, the client might not receive the reason. The
+ * connection of a client that sends more than MAX_DISCARDED bytes is closed.
+ */
 export function discard(stream: Readable, network: string, bulk: Bulk): void {
+  let bytes = 0;
   stream.on("data", (part: Buffer) => {
+    bytes += part.length;
+    if (bytes > MAX_DISCARDED) return void stream.destroy();
     stream.pause();
     bulk.next(network, part.length, () => stream.resume());
     // Not at once: the parser is still in it.

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { describeIssue } from "../../config/json-file.ts";
@@ -65,10 +65,11 @@ const counted = new WeakMap<IncomingMessage, Counted>();
  * for a turn of the network: reading it may take longer than the request itself.
  */
 export function countBody(exchange: Exchange, shared: Shared): void {
-  const { headers } = exchange.request;
-  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
-  counted.set(exchange.request, { ...exchange, ...shared });
+  if (hasBody(exchange.request)) counted.set(exchange.request, { ...exchange, ...shared });
 }
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
 
 /** What the body of this request holds; null if it is not counted. */
 function holdingOf(request: IncomingMessage): Holding | null {
@@ -182,7 +183,36 @@ function readLater(request: IncomingMessage, bytes: number): void {
   bulk.next(network, bytes, () => request.resume());
 }
 
-/** The client receives the response when it has sent the whole body. */
+/** Connections whose last request has its response before its whole body has arrived. */
+const answered = new WeakSet<object>();
+
+/** Whether a response that is sent now would answer no request. */
+export const isAnswered = (socket: object): boolean => answered.has(socket);
+
+/**
+ * Reads what a client still sends of a body whose response has ended. Many clients read the response only when they have sent everything,
+ * and see an error of the connection instead (ECONNRESET or EPIPE) if it is closed before. How long that takes is limited as for every
+ * request.
+ */
+export function readToEnd(request: IncomingMessage, response: ServerResponse): void {
+  if (!hasBody(request)) return;
+  response.once("prefinish", () => {
+    if (request.complete || request.destroyed) return;
+    const { socket } = request;
+    answered.add(socket);
+    // Node calls it after a response with `Connection: close`.
+    socket.destroySoon = () => socket.end();
+    request.once("end", () => {
+      answered.delete(socket);
+      Reflect.deleteProperty(socket, "destroySoon");
+      if (socket.writableEnded) socket.destroySoon();
+    });
+    if (request.listenerCount("data") === 0) discardRest(request);
+    // Otherwise Node would read the rest itself, without a limit.
+    request.read();
+  });
+}
+
 function discardRest(request: IncomingMessage): void {
   const { network, bulk } = readingOf(request);
   discard(request, network, bulk);

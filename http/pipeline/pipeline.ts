@@ -11,7 +11,7 @@ import type { RateLimit } from "../limits/rate-limit.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { ServiceState } from "../operations/health.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
-import { countBody } from "./body.ts";
+import { countBody, readToEnd } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, isRefused, RequestNotes, setHead } from "./exchange.ts";
 import { RefusalLog } from "./refusal-log.ts";
@@ -123,6 +123,7 @@ export class Pipeline {
     const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
     const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
     if (!isAtOnce) turns.intake.received(request.socket);
+    readToEnd(request, response);
     response.once("close", () => {
       if (!isAtOnce) turns.intake.answered(client, request.socket);
       const method = request.method!;

@@ -2,6 +2,7 @@ import cluster from "node:cluster";
 import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from "node:http";
 import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { isAnswered } from "../pipeline/body.ts";
 import { closingText } from "../pipeline/response.ts";
 
 const { createServer, maxHeaderSize } = process.getBuiltinModule("node:http");
@@ -186,7 +187,8 @@ const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HT
 /** Responds to malformed HTTP with the reason, without a request id. Node itself would send only the status. */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
   const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
-  if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);
+  if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket) || isAnswered(socket))
+    socket.destroy(error);
   else socket.end(malformedResponse(malformed), () => socket.destroy(error));
 }
 
