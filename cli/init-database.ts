@@ -12,7 +12,7 @@ import { refuseOldServer } from "../db/cluster/open.ts";
 import { type Choice, isSupabase } from "../db/existing/choice.ts";
 import { dumpArguments } from "../db/existing/dump.ts";
 import { type Plan, planFor } from "../db/existing/plan.ts";
-import { whoRuns } from "../db/existing/preparation.ts";
+import { otherLogin, whoRuns } from "../db/existing/preparation.ts";
 import type { SignIn } from "../db/existing/sign-in.ts";
 import { readSurvey, type Survey } from "../db/existing/survey.ts";
 import { CommandError } from "./command.ts";
@@ -36,7 +36,7 @@ export async function initDatabase(given: string, options: Options): Promise<str
   const survey = await readDatabase(url);
   const plan = await planFor(url, survey);
   const { folder, replaces } = options;
-  const environment = `${aboutUrl(plan.choice)}${await environmentIn(folder, url)}`;
+  const environment = `${aboutUrl(plan.choice)}${await environmentIn(folder, url, plan)}`;
   const files = await filesFor(plan, { folder, replaces, environment });
   await writeFiles(folder, files, options);
   const written = files.map(({ file }) => `  ${file}\n`).join("");
@@ -131,15 +131,22 @@ const aboutUrl = ({ migrate }: Choice): string =>
 `;
 
 /** The variables of `.env`. Those that a file has stay: with another secret, tokens would be invalid. */
-async function environmentIn(folder: string, url: string): Promise<string> {
+async function environmentIn(folder: string, url: string, plan: Plan): Promise<string> {
   const file = join(folder, ".env");
   const existing = existsSync(file) ? parseEnv(await readFile(file, "utf8")) : {};
-  const generated = { DATABASE_URL: url, JWT_SECRET: randomBytes(SECRET_BYTES).toString("base64url") };
+  const generated = {
+    DATABASE_URL: url,
+    JWT_SECRET: secretOf(plan) ?? randomBytes(SECRET_BYTES).toString("base64url"),
+  };
   const variables = { ...generated, ...existing, DATABASE_URL: url };
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${value?.includes("'") ? `"${value}"` : `'${value}'`}\n`)
     .join("");
 }
+
+/** The secret of the tokens that callers have already; null if the database does not have it. */
+const secretOf = ({ choice, survey }: Pick<Plan, "choice" | "survey">): string | null =>
+  choice.migrate === "off" && isSupabase(survey) ? survey.jwtSecret : null;
 
 function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder, given }: Options): string {
   const first = [
@@ -153,9 +160,7 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
     ...(first.length > 0 ? [first.join("\n   ")] : []),
     `Install the packages:\n${indented(installCommands(folder, given).join("\n"))}`,
     ...(choice.migrate === "off"
-      ? [
-          `In .env, set JWT_SECRET to the secret of ${isSupabase(survey) ? SUPABASE : "your issuer, or JWT_ISSUERS; tokens name the role of the caller."}`,
-        ]
+      ? [environmentStep(survey, choice)]
       : [`Read db/schema/sign-in.sql: ${aboutSignIn(signIn, choice)}`]),
     ...(choice.migrate !== "off" && choice.roles.signedIn === null && signIn.roles.length === 0 ? [NO_RIGHTS] : []),
     ...("reason" in dump
@@ -171,8 +176,22 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
   return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
 }
 
-const SUPABASE =
-  "the project, which its own .env has: its anon and service keys and the tokens of its users are then valid. With another secret, all of them get 401.";
+/** What `.env` needs for a database that is served as it is. */
+function environmentStep(survey: Survey, choice: Choice): string {
+  const login = otherLogin(survey, choice);
+  const url = login && `let DATABASE_URL name ${login} with its password, the login of PostgREST; `;
+  return `In .env, ${url ?? ""}${aboutSecret(survey, choice)}`;
+}
+
+function aboutSecret(survey: Survey, choice: Choice): string {
+  if (!isSupabase(survey))
+    return "set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller.";
+  return secretOf({ choice, survey }) === null
+    ? `set JWT_SECRET to the secret of the project, which its own .env has: ${VALID} With another secret, all of them get 401.`
+    : `JWT_SECRET is the secret of the project (app.settings.jwt_secret): ${VALID}`;
+}
+
+const VALID = "its anon and service keys and the tokens of its users are then valid.";
 const OWNER =
   'The login is a superuser, and the service needs only the owner of the database. For production, give it one before the first start: node_modules/content-service/docs/configuration.md, "Change the owner".';
 

@@ -32,12 +32,23 @@ export function rolesOfCallers({ roles, tables }: Survey, { schemas }: Pick<Choi
   return roles.filter(({ name, canLogin, bypassesPolicies }) => used.has(name) && !canLogin && !bypassesPolicies);
 }
 
-/** The service becomes the roles of callers, so its login should have no rights itself. */
+/** Whether another login should be in the URL: the service becomes the roles of callers, so its login should have no rights itself. */
+function needsLogin({ login, tables }: Survey, callers: readonly Role[]): boolean {
+  const hasRights = login.bypassesPolicies || tables.some(({ isOwned }) => isOwned);
+  return callers.length > 0 && (hasRights || !callers.some(({ isMine }) => isMine));
+}
+
+/** The login of PostgREST if it should be in the URL, and may become the roles of callers; otherwise null. */
+export function otherLogin(survey: Survey, choice: Pick<Choice, "schemas" | "migrate">): string | null {
+  const callers = rolesOfCallers(survey, choice);
+  const { postgrestLogin: found } = survey;
+  if (choice.migrate !== "off" || found === null || !needsLogin(survey, callers)) return null;
+  return callers.every(({ name }) => found.memberOf.includes(name)) ? found.sql : null;
+}
+
 function loginFor(survey: Survey, choice: Choice): readonly string[] {
   const callers = rolesOfCallers(survey, choice);
-  const { login, tables } = survey;
-  const hasRights = login.bypassesPolicies || tables.some(({ isOwned }) => isOwned);
-  if (callers.length === 0 || (!hasRights && callers.some(({ isMine }) => isMine))) return [];
+  if (!needsLogin(survey, callers) || otherLogin(survey, choice) !== null) return [];
   return [
     `create role ${API_LOGIN} login noinherit password '…';`,
     `grant ${callers.map(({ sql }) => sql).join(", ")} to ${API_LOGIN};`,

@@ -81,7 +81,14 @@ export const SQL = {
        where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
          and setting like 'pgrst.db\\_schemas=%'
        order by s.setdatabase desc limit 1) as "postgrestSchemas",
-      exists (select from pg_publication where pubname = '${SUPABASE_PUBLICATION}') as "hasSupabasePublication"`,
+      exists (select from pg_publication where pubname = '${SUPABASE_PUBLICATION}') as "hasSupabasePublication",
+      current_setting('app.settings.jwt_secret', true) as "jwtSecret",
+      (select json_build_object('sql', quote_ident(rolname), 'memberOf', array(
+          select pg_get_userbyid(roleid)::text from pg_auth_members where member = r.oid))
+       from pg_roles as r
+       where rolcanlogin and not rolsuper and not rolbypassrls and (rolname = 'authenticator' or exists (
+         select from pg_db_role_setting, unnest(setconfig) as setting where setrole = r.oid and setting like 'pgrst.%'))
+       order by rolname = 'authenticator' desc, rolname limit 1) as "postgrestLogin"`,
 
   login: `
     select rolname::text as name, quote_ident(rolname) as sql, rolsuper as "isSuperuser", rolcreaterole as "createsRoles",

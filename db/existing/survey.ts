@@ -26,6 +26,10 @@ export type Survey = {
   /** What PostgREST serves, as a role has it: `public, graphql_public`; null if none has it. */
   readonly postgrestSchemas: string | null;
   readonly hasSupabasePublication: boolean;
+  /** The secret of tokens, which a self-hosted Supabase has in a setting of the database; null if there is none. */
+  readonly jwtSecret: string | null;
+  /** The login of PostgREST, as it is written in SQL, and the roles that it may become; null if there is none. */
+  readonly postgrestLogin: { readonly sql: string; readonly memberOf: readonly string[] } | null;
 };
 
 /** The role of the URL. */

@@ -46,6 +46,10 @@ const OBJECTS = `
     exists (select from roles as r where has_column_privilege(r.oid, t.oid, a.attnum, 'select')), t.oid::bigint + a.attnum / 10000.0
   from tables as t join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
   where t.kind <> 'c'
+    -- GraphQL leaves out the tables and views of extensions, as their functions.
+    and not exists (
+      select from pg_depend as d where d.classid = 'pg_class'::regclass and d.objid = t.oid and d.deptype = 'e'
+    )
   union all
   select 'constraint', t.schema, t.name, k.conname, format('constraint %I on %s', k.conname, t.label),
     obj_description(k.oid, 'pg_constraint'), null, false, false, k.oid::bigint

@@ -46,9 +46,8 @@ const FACTS: ReadonlyMap<string, Fact> = new Map([
   ["json", { schema: {} }],
   ["jsonb", { schema: {} }],
   ["hstore", { schema: { type: "object", additionalProperties: { type: ["string", "null"] } } }],
-  // PostGIS casts them to GeoJSON.
+  // PostGIS casts it to GeoJSON, and no geography.
   ["geometry", { schema: { type: "object" } }],
-  ["geography", { schema: { type: "object" } }],
 ] satisfies [string, Fact][]);
 
 /**

@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { connected, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
+import { connected, DEBIAN_15, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
 import { PROJECT } from "../support/command.ts";
 import { linkPackages, makePackage, PACKAGE_LIMIT, PROGRAM } from "../support/package.ts";
 import { sendTo } from "../support/resource-client.ts";
@@ -70,8 +71,8 @@ const APPLICATIONS = {
     found: [
       /^roles +anon, authenticated, service_role \(bypasses policies\)/m,
       /^migrations +supabase_migrations\.schema_migrations, of another tool$/m,
-      /^ +grant anon, authenticated to content_api;$/m,
-      /set JWT_SECRET to the secret of the project/,
+      /^1\. Install/m,
+      /^2\. In \.env, let DATABASE_URL name authenticator with its password, the login of PostgREST; JWT_SECRET is the secret of the project/m,
     ],
     settings: {
       MIGRATE: "off",
@@ -90,6 +91,9 @@ const APPLICATIONS = {
     reads: "members?select=username&limit=1",
   },
 } as const;
+
+const hasPostgis = existsSync("/usr/share/postgresql/15/extension/postgis.control");
+if (!hasPostgis) console.warn("skipped: PostGIS, which is not installed: apt-get install postgresql-15-postgis-3");
 
 let folder: string;
 beforeAll(async () => {
@@ -133,7 +137,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
   const COMMAND = join("node_modules/content-service", PROGRAM);
 
   /** Calls back while the application is served, with the settings of its `.env`. */
-  async function whileServed(app: string, work: (url: string) => Promise<void>): Promise<void> {
+  async function whileServed(app: string, work: (url: string, output: () => string) => Promise<void>): Promise<void> {
     const port = String(await findFreePort());
     const env = { ...environment, SETTINGS_FILE: ".env", PORT: port };
     const service = spawn(process.execPath, [COMMAND, "start"], { cwd: app, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -151,7 +155,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       );
     try {
       await expect.poll(isReady, { ...POLL, timeout: 120_000 }).toBe(200);
-      await work(url);
+      await work(url, () => output);
     } finally {
       service.kill();
       await exited;
@@ -189,7 +193,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     expect((await stat(join(app, ".env"))).mode & 0o777).toBe(0o600);
     expect(parseEnv(await readFile(join(app, ".env"), "utf8"))).toEqual({
       DATABASE_URL: url,
-      JWT_SECRET: expect.stringMatching(/.{64}/),
+      JWT_SECRET: name === "project" ? "super-secret-jwt-token-".repeat(3) : expect.stringMatching(/.{64}/),
     });
     const files = (await readdir(app, { recursive: true, withFileTypes: true })).filter(
       (file) => file.isFile() && file.name !== ".env",
@@ -218,6 +222,58 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       if (name !== "planner") expect(json.length).toBeGreaterThan(0);
     });
   });
+
+  test.skipIf(!hasPostgis)(
+    "with PostGIS, geometries are GeoJSON, and nothing is said about its own views",
+    async () => {
+      const url = await make(
+        "city",
+        `create extension postgis;
+      create table users (id uuid primary key default gen_random_uuid(), email text not null unique, name text);
+      create table places (id int primary key, name text, spot geometry(Point, 4326), area geography(Polygon));
+      create index on places using gist (spot);
+      insert into places values (1, 'Oslo', 'SRID=4326;POINT(10.75 59.91)', 'POLYGON((10 59, 11 59, 11 60, 10 59))');
+      create role city_user; grant usage on schema public to city_user; grant select, insert, update on places to city_user;`,
+      );
+      const { exitCode, stdout, app } = await initialize("city", url);
+      expect(exitCode).toBe(0);
+      expect(stdout).toMatch(/^tables +public \(2\)\nviews +none$/m);
+      expect(stdout).toMatch(/^extensions +postgis in public$/m);
+      const env = { ...environment, TEST_POSTGRES: DEBIAN_15 };
+      const tested = await run(process.execPath, [COMMAND, "test"], { cwd: app, env });
+      expect(tested.stdout).toMatch(/Test Files +\d passed/);
+      await whileServed(app, async (served, output) => {
+        const token = await signIn(app, served);
+        const headers = { authorization: `Bearer ${token}` };
+        const key = await sendTo(served, "POST /auth/keys", { body: { name: "reads" }, headers });
+        const asKey = { apikey: key.json.key };
+        const point = { type: "Point", coordinates: [10.75, 59.91] };
+        const { json: rows } = await sendTo(served, "GET /rest/v1/places", { headers: asKey });
+        expect(rows).toMatchObject([{ id: 1, name: "Oslo", spot: point, area: expect.stringMatching(/^0103/) }]);
+        const document = await sendTo(served, "GET /rest/v1/openapi.json", { headers: asKey });
+        expect(document.json.components.schemas.places.properties).toMatchObject({
+          spot: { type: ["object", "null"] },
+          area: { type: ["string", "null"] },
+        });
+        const created = await sendTo(served, "POST /rest/v1/places?select=spot", {
+          body: { id: 2, spot: point },
+          headers: { ...asKey, prefer: "return=representation" },
+        });
+        expect([created.status, created.json]).toMatchObject([201, [{ spot: point }]]);
+        const collection = await sendTo(served, "GET /rest/v1/places?id=eq.1", {
+          headers: { ...asKey, accept: "application/geo+json" },
+        });
+        expect(collection.json).toMatchObject({ type: "FeatureCollection", features: [{ geometry: point }] });
+        const query = "{ places { edges { node { id name } } } __schema { queryType { fields { name } } } }";
+        const { json } = await sendTo(served, "POST /graphql", { body: { query }, headers: asKey });
+        expect([json.errors, json.data?.places.edges[0]]).toEqual([undefined, { node: { id: "1", name: "Oslo" } }]);
+        expect(output()).not.toMatch(
+          /geometry_columns|geography_columns|spatial_ref_sys|GraphQL has no type for integer/,
+        );
+      });
+    },
+    240_000,
+  );
 
   test("an owner who lacks rights gets the SQL that a superuser runs, and the service then starts", async () => {
     const root = await connected(server.cluster.url("postgres"));

@@ -6,6 +6,9 @@ do $$ declare r text; begin
 end $$;
 grant anon, authenticated, service_role to authenticator;
 alter role authenticator set pgrst.db_schemas = 'public, graphql_public';
+do $$ begin
+  execute format('alter database %I set app.settings.jwt_secret = %L', current_database(), repeat('super-secret-jwt-token-', 3));
+end $$;
 create schema extensions;
 create schema graphql_public;
 create schema storage;
