@@ -81,9 +81,9 @@ describe("Accept", () => {
       ["application/vnd.pgrst.plan+json;for=text/csv;options=analyze|buffers"],
     ],
     ['a/b; Z="x, \\"y\\"; z"; a=;q=0.3', ['a/b;a=;z=x, "y"; z']],
-    ['nonsense, text/csv, a/b;c, d/e;q=2, f/g;h="', ["text/csv"]],
+    ['nonsense, text/csv, a/b;c, d/e;q=2, f/g;h="', ["text/csv", "a/b", "f/g"]],
     ["", ["*/*"]],
-    ["nonsense", ["*/*"]],
+    ["nonsense", ["nonsense"]],
     ["text/csv;q=0", ["*/*"]],
   ])("%j is parsed into media types in the order of preference", (text, types) => {
     expect(acceptOf(text)).toEqual(types);
