@@ -291,6 +291,19 @@ describe.skipIf(!installed).each(CLIENTS)("the example page in demo/pages/%s", (
     expect(await page.evaluate("seen")).toEqual([]);
   });
 
+  test("shows no comment of the article that was open before", async () => {
+    const [many, one] = [`Many with ${folder}`, `One with ${folder}`];
+    const [addToMany, addToOne] = [await publish(many), await publish(one)];
+    await addToMany(...numbers(1, 8));
+    await addToOne("only");
+    const page = await open(folder);
+    await openArticle(page, many);
+    await expect.poll(() => shown(page), POLL).toEqual(numbers(1, 8));
+    await openArticle(page, one);
+    await expect.poll(() => shown(page), POLL).toContain("only");
+    expect(await shown(page)).toEqual(["only"]);
+  });
+
   test("keeps the comments that are written, and whose events pass, while an article is opened again", async () => {
     const [title, another] = [`Once more with ${folder}`, `Left to with ${folder}`];
     const add = await publish(title);

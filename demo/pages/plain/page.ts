@@ -112,7 +112,7 @@ function showComments(comments: readonly Comment[]): void {
   const list = find("#comments ul");
   const lines = new Map([...list.children].map((line) => [line.id, line]));
   const shown = comments.map((comment) => lines.get(`comment-${comment.id}`) ?? lineOf(comment));
-  for (const line of list.children) if (!shown.includes(line)) line.remove();
+  for (const line of [...list.children]) if (!shown.includes(line)) line.remove();
   for (const [i, line] of shown.entries())
     if (list.children[i] !== line) list.insertBefore(line, list.children[i] ?? null);
 }
