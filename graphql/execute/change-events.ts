@@ -93,8 +93,8 @@ export class Subscriptions {
       this.#delivery.delete(events);
       this.#active.delete(events);
     });
-    this.#add(events, since, holding).then(
-      () => !events.hasEnded && this.#active.add(events),
+    events.begun = this.#add(events, since, holding).then(
+      () => void (!events.hasEnded && this.#active.add(events)),
       (error: Error) => events.end(error),
     );
     return events;
@@ -180,6 +180,8 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   /** Why the events have ended; null if the subscriber has ended them. */
   error: Error | null = null;
   hasEnded = false;
+  /** Resolves when later commits are received and the position is known, or the events have ended. */
+  begun: Promise<void> = Promise.resolve();
   /** Positions of the events that have been handed out, for their results. */
   readonly positions: Start[] = [];
   readonly #onEnd: () => void;

@@ -70,6 +70,7 @@ export async function sendEvents(
     const started = await engine.start(operation, identity, closed.signal, since).finally(close);
     if (!(started instanceof SubscriptionEvents)) return sendResult(stream, started, format);
     events = started;
+    await events.begun;
     if (stream.isClosed) return void events.return();
     // A client whose connection is lost before the first event resumes here.
     stream.beat();
@@ -126,6 +127,11 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     this.#results = results;
     this.#changes = changes;
     this.#subscriptions = subscriptions;
+  }
+
+  /** Resolves when the point at which a subscriber resumes is known. */
+  get begun(): Promise<void> {
+    return this.#changes.begun;
   }
 
   /** The position, as text, at which a subscriber that has received the last event resumes; null before the first event. */

@@ -209,3 +209,15 @@ test("extensions.changePosition that is neither a boolean nor a position is refu
     { message: expect.stringMatching(/changePosition/), extensions: { code: "VALIDATION_ERROR" } },
   ]);
 });
+
+test.each([
+  ["a subscription", "/graphql", { method: "POST", body: { query: CREATED } }],
+  ["the stream of a table", "/rest/v1/articles?select=id", {}],
+])("the first frame of %s has its position, also right after a start", async (_what, path, sent) => {
+  const fresh = await startTestService({ ...SETTINGS, SSE_HEARTBEAT: "3600" });
+  onTestFinished(() => fresh.stop());
+  const headers = { apikey: fresh.service.tokens.issueKey("anon") };
+  const stream = new EventStreamClient(fresh.url + path, { headers, ...sent });
+  await expect.poll(() => stream.text, POLL).toMatch(/^retry: \d+\n\n.+\n\n/s);
+  expect(stream.text).toMatch(/^retry: \d+\n\n(:\n)?id: \S+\n/);
+});
