@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Account } from "../identity/account.ts";
 import { type AccountChanges, type DescribedAccount, isWithoutTable } from "../rest-gateway/auth/admin-users.ts";
-import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/login-names.ts";
+import { loginForms } from "../rest-gateway/auth/login-names.ts";
 
 /** An account as an operator sees it. */
 export type AccountRow = {
@@ -38,18 +38,19 @@ export class AccountRepository {
 
   /** Returns the id of the new user. Rejects with the errors of the database. */
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
-    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
+    const { emailSkeleton, usernameSkeleton, ...stored } = loginForms(email, username);
     const [row] = await this.#rows<{ created: { readonly id: string } }>(
       "select auth_api.create_user($1, $2, $3, $4, $5, $6, null) as created",
-      ...[JSON.stringify({ name, email }), ...looks, passwordHash, JSON.stringify({ role })],
+      ...[JSON.stringify({ name, ...stored }), emailSkeleton, username, usernameSkeleton],
+      ...[passwordHash, JSON.stringify({ role })],
     );
     return row!.created.id;
   }
 
   /** Changes an account, and the e-mail of its user. Rejects with the errors of the database. */
   async change(id: string, changes: AccountChanges, passwordHash: string | null = null): Promise<void> {
-    const skeleton = changes.email === undefined ? null : emailSkeleton(changes.email);
-    const values = [id, JSON.stringify(changes), skeleton, passwordHash];
+    const { emailSkeleton = null, email } = changes.email === undefined ? {} : loginForms(changes.email);
+    const values = [id, JSON.stringify({ ...changes, email }), emailSkeleton, passwordHash];
     await this.#rows("select auth_api.change_user($1, $2, $3, $4, null)", ...values);
   }
 

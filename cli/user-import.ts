@@ -4,13 +4,7 @@ import { rm, stat, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type pg from "pg";
 import { z } from "zod";
-import {
-  emailSkeleton,
-  loginEmailFault,
-  normalizedUsername,
-  usernameFault,
-  usernameSkeleton,
-} from "../rest-gateway/auth/login-names.ts";
+import { loginEmailFault, loginForms, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
 import { storedForm, UnusableHash } from "../rest-gateway/auth/password-hashes.ts";
 import { CommandError, inTransaction } from "./command.ts";
 
@@ -155,14 +149,14 @@ function parse(text: string): Readonly<Record<string, unknown>> | null {
 function entryOf(row: z.infer<typeof Row>, line: number, text: string): Entry & Readonly<Record<string, unknown>> {
   const { id, username, password_hash, email_confirmed, role, disabled, created_at, ...fields } = row;
   const now = new Date().toISOString();
+  const { email, ...skeletons } = loginForms(fields.email, username || null);
   return {
     line,
     id: id ?? null,
-    fields,
+    fields: { ...fields, email },
     account: {
-      emailSkeleton: emailSkeleton(fields.email),
+      ...skeletons,
       username: username ?? null,
-      usernameSkeleton: username ? usernameSkeleton(username) : null,
       passwordHash: password_hash ? storedForm(password_hash) : null,
       role,
       disabledAt: disabled ? now : null,

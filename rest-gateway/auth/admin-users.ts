@@ -5,7 +5,7 @@ import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import { emailSkeleton, normalizedEmail, usernameSkeleton } from "./login-names.ts";
+import { loginForms } from "./login-names.ts";
 import type { MailData } from "./mail/repository.ts";
 import type { PublicUser } from "./v1/repository.ts";
 
@@ -110,11 +110,10 @@ export class AdminUsers {
 
   /** Rejects with the errors of the database. */
   create({ fields, username = null, passwordHash, changes }: NewAccount, address: string): Promise<Found> {
-    const email = normalizedEmail(fields.email);
-    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
+    const { email, emailSkeleton, usernameSkeleton } = loginForms(fields.email, username);
     const values = [
       JSON.stringify({ ...fields, email }),
-      ...looks,
+      ...[emailSkeleton, username, usernameSkeleton],
       passwordHash,
       JSON.stringify(changes),
       address || null,
@@ -123,15 +122,9 @@ export class AdminUsers {
   }
 
   /** Rejects with the errors of the database. */
-  change(
-    id: string,
-    changes: AccountChanges,
-    skeleton: string | null,
-    passwordHash: string | null,
-    address: string,
-  ): Promise<PublicUser> {
-    const email = changes.email !== undefined && { email: normalizedEmail(changes.email) };
-    const values = [id, JSON.stringify({ ...changes, ...email }), skeleton, passwordHash, address || null];
+  change(id: string, changes: AccountChanges, passwordHash: string | null, address: string): Promise<PublicUser> {
+    const { emailSkeleton = null, email } = changes.email === undefined ? {} : loginForms(changes.email);
+    const values = [id, JSON.stringify({ ...changes, email }), emailSkeleton, passwordHash, address || null];
     return this.#functions.call("change_user($1, $2::jsonb, $3, $4, $5::inet)", values);
   }
 

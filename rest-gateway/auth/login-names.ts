@@ -14,21 +14,20 @@ export const USERNAME_PATTERN = "^[^@:\\u0000-\\u0020\\u007f]+$";
 export const normalizedUsername = (username: string): string => username.normalize("NFKC");
 
 /**
- * The form in which e-mails are stored and looked up: NFC, as RFC 6532 asks for, and the domain in Unicode. The database ignores case.
+ * The form in which e-mails are stored, as auth_private.normal_email of the database has it: NFC, as RFC 6532 asks for, and unless the
+ * e-mail is ASCII, its domain in lower case, and in Unicode in place of `xn--`. The database compares them by auth_private.email_key, which ignores case.
  *
  *   normalizedEmail("jose\u0301@xn--bcher-kva.example")  // "josé@bücher.example"
  *   normalizedEmail("Ada@Example.com")                   // as it is
  */
 export function normalizedEmail(email: string): string {
   if (ASCII.test(email) && !/[@.]xn--/i.test(email)) return email;
-  const text = email.normalize("NFC");
-  const domain = text.lastIndexOf("@") + 1;
-  // "" for a domain that is not valid.
-  return text.slice(0, domain) + (domainToUnicode(text.slice(domain)) || text.slice(domain));
+  const place = email.lastIndexOf("@") + 1 || email.length;
+  const labels = email.slice(place).normalize("NFKC").toLowerCase().split(".");
+  // "" for a label that is not valid.
+  const domain = labels.map((label) => (label.startsWith("xn--") && domainToUnicode(label)) || label).join(".");
+  return email.slice(0, place).normalize("NFC") + domain.normalize("NFC");
 }
-
-/** A login is an e-mail or a username, which has no @. */
-export const normalizedLogin = (login: string): string => (login.includes("@") ? normalizedEmail(login) : login);
 
 /** The same rule as the constraint, which reports one fault at a time: a form needs those of all fields. */
 const FORMAT = new RegExp(USERNAME_PATTERN, "u");
@@ -81,6 +80,13 @@ export const usernameSkeleton = (username: string): string => skeletonOf(usernam
 export function emailSkeleton(email: string): string | null {
   const normalized = normalizedEmail(email);
   return ASCII.test(normalized) ? null : skeletonOf(normalized, (character) => ASCII.test(character));
+}
+
+/** The forms of what an account signs in with: the e-mail as it is stored, and what e-mail and username look like. */
+export function loginForms(email: string, username: string | null = null) {
+  const stored = normalizedEmail(email);
+  const skeletons = [emailSkeleton(stored), username && usernameSkeleton(username)] as const;
+  return { email: stored, emailSkeleton: skeletons[0], usernameSkeleton: skeletons[1] };
 }
 
 function skeletonOf(text: string, isKept: (character: string) => boolean): string {

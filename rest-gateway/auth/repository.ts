@@ -2,7 +2,7 @@ import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
-import { emailSkeleton, normalizedEmail, normalizedLogin, usernameSkeleton } from "./login-names.ts";
+import { loginForms } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type {
@@ -86,11 +86,10 @@ export class AuthRepository {
     { fields, username, metadata = {}, isByOperator, languages }: NewUser,
     passwordHash: string,
   ): Promise<string | null> {
-    const email = normalizedEmail(fields.email);
-    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
+    const { email, emailSkeleton, usernameSkeleton } = loginForms(fields.email, username);
     const values = [
       JSON.stringify({ ...fields, email }),
-      ...looks,
+      ...[emailSkeleton, username, usernameSkeleton],
       passwordHash,
       JSON.stringify(metadata),
       String(isByOperator),
@@ -110,7 +109,7 @@ export class AuthRepository {
 
   /** The account that signs in with this username or e-mail. */
   findAccount(login: string): Promise<Account | null> {
-    return this.#functions.call("find_account($1)", [normalizedLogin(login)]);
+    return this.#functions.call("find_account($1)", [login]);
   }
 
   accountOf(userId: string): Promise<Account | null> {
@@ -144,15 +143,15 @@ export class AuthRepository {
 
   /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
   changeEmail({ id, session }: CurrentSignIn, given: string, address: string): Promise<EmailOutcome> {
-    const email = normalizedEmail(given);
-    const values = [id, email, emailSkeleton(email), address || null, session];
+    const { email, emailSkeleton } = loginForms(given);
+    const values = [id, email, emailSkeleton, address || null, session];
     return this.#functions.call("change_email($1, $2, $3, $4::inet, $5::uuid)", values);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */
   beginLogin(who: Login, address: string, limits: LoginLimits): Promise<BegunLogin> {
     const { loginAttempts, loginAttemptsPerAddress, loginWindow } = limits;
-    const [login, userId] = "login" in who ? [normalizedLogin(who.login), null] : [null, who.userId];
+    const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
     const values = [
       login,
       userId,

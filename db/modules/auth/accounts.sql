@@ -124,16 +124,27 @@ end $$;
 comment on function auth_api.enable_account() is
   'For triggers of the application: enables the account of a user again. The argument is the column of the id.';
 
+create or replace function auth_private.login_key(login text) returns text
+language sql stable set search_path = ''
+return case
+  when position('@' in login) > 0 then auth_private.email_key(login)
+  when current_setting('server_encoding') = 'UTF8' then lower(normalize(login, nfkc))
+  else lower(login)
+end;
+
+comment on function auth_private.login_key(text) is
+  'How a login is looked up: an e-mail has an @ and a username has none.';
+
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
   -- A username has no @, and an e-mail has one. Old usernames were not normalized, and two of them may have the same
   -- normalized form. So the login is first looked up as it was sent.
   select auth_api.account_of(coalesce(
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
-    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = auth_private.login_key(login)),
     (
       select e.user_id from auth_private.login_emails as e
-      where lower(e.email) = lower(normalize(login, nfc))
+      where auth_private.email_key(e.email) = auth_private.email_key(login)
         and e.released_at is null
     )))
 $$;
@@ -291,8 +302,9 @@ create or replace function auth_private.is_taken(email text, skeleton text) retu
 language sql stable set search_path = ''
 return exists (
   select from auth_private.login_emails as e
-  where lower(e.email) = lower(is_taken.email)
-    or coalesce(e.skeleton, lower(e.email)) = coalesce(is_taken.skeleton, lower(is_taken.email)));
+  where auth_private.email_key(e.email) = auth_private.email_key(is_taken.email)
+    or coalesce(e.skeleton, auth_private.email_key(e.email))
+      = coalesce(is_taken.skeleton, auth_private.email_key(is_taken.email)));
 
 comment on function auth_private.is_taken(text, text) is
   'Whether an account signs in with this e-mail, or one that looks like it, or it is reserved for an account.';

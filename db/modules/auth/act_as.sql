@@ -20,7 +20,9 @@ begin
     into claims
   from auth_private.accounts as a
   left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
-  where lower(a.username) = lower(login) or lower(e.email) = lower(login) or a.user_id::text = login
+  where lower(a.username) = lower(login)
+    or auth_private.email_key(e.email) = auth_private.email_key(login)
+    or a.user_id::text = login
   order by a.username is null
   limit 1;
   if claims is null and login in ('anon', 'service_role') then

@@ -310,7 +310,7 @@ language sql stable security definer set search_path = '' as $$
     from auth_private.accounts as a
     left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
     where search is null
-      or position(lower(search) in lower(e.email)) > 0
+      or position(auth_private.email_key(search) in lower(e.email)) > 0
       or position(lower(search) in lower(a.name)) > 0
       or position(lower(search) in lower(a.username)) > 0
       or a.user_id::text = search

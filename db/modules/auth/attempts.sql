@@ -88,7 +88,7 @@ language sql stable set search_path = '' as $$
       select a.password_hash, 1 as turn
       from auth_private.accounts as a
       where not a.is_anonymous
-        and hashtextextended(a.public_id::text, 0) >= hashtextextended(lower(login), 0)
+        and hashtextextended(a.public_id::text, 0) >= hashtextextended(auth_private.login_key(login), 0)
       order by hashtextextended(a.public_id::text, 0)
       limit 1
     )
@@ -155,7 +155,7 @@ begin
       select case
         -- Spellings that find_account takes for one account count together for an unknown login too.
         when found_id is null then auth_private.attempt_key(
-          'name', lower(case when position('@' in login) > 0 then login else normalize(login, nfkc) end), network)
+          'name', auth_private.login_key(login), network)
         else auth_private.attempt_key('user', found_id::text, network)
       end
       from unnest(networks) with ordinality as n (network, place)

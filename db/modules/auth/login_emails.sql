@@ -7,7 +7,7 @@ declare
 begin
   -- After the row is written: an insert that has waited for a concurrent change sees what the change has reserved.
   perform from auth_private.login_emails as e
-  where lower(e.email) = lower(changed ->> tg_argv[1])
+  where auth_private.email_key(e.email) = auth_private.email_key(changed ->> tg_argv[1])
     and e.user_id <> (changed ->> tg_argv[0])::auth.user_id;
   if not found then return null; end if;
   raise unique_violation using
@@ -22,10 +22,24 @@ Raises 23505 for the e-mail of a user if another account signs in with it, or it
 arguments are the columns of the id and the e-mail, and the name of the unique index that the error names.
 $$;
 
+create or replace function auth_private.normalize_email() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.email := auth_private.normal_email(new.email);
+  return new;
+end $$;
+
+comment on function auth_private.normalize_email() is
+  'E-mails are stored in their normal form, also those that SQL of an application or an import writes.';
+
+create or replace trigger _100_normal before insert or update of email on auth_private.login_emails
+  for each row execute function auth_private.normalize_email();
+
 create or replace function auth_private.set_login_email(user_id auth.user_id, email text, skeleton text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare
+  new_email constant text := auth_private.normal_email(set_login_email.email);
   previous text;
   was_confirmed boolean;
   is_kept boolean;
@@ -42,7 +56,7 @@ begin
   from auth_private.login_emails as e
   where e.user_id = set_login_email.user_id
     and e.released_at is null;
-  if previous is null or previous = set_login_email.email then return; end if;
+  if previous is null or previous = new_email then return; end if;
 
   update auth_private.login_emails as e
   set released_at = now(),
@@ -50,8 +64,8 @@ begin
   where e.email = previous;
 
   insert into auth_private.login_emails as e (email, user_id, skeleton)
-  values (set_login_email.email, set_login_email.user_id, set_login_email.skeleton)
-  on conflict ((lower(e.email))) do update
+  values (new_email, set_login_email.user_id, set_login_email.skeleton)
+  on conflict ((auth_private.email_key(e.email))) do update
   set email = excluded.email,
     released_at = null
   where e.user_id = excluded.user_id;
@@ -84,7 +98,7 @@ begin
     'login_email_changed',
     set_login_email.user_id,
     nullif(current_setting('request.address', true), '')::inet,
-    jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
+    jsonb_build_object('from', previous, 'to', new_email, 'by', set_login_email.by));
   -- Anyone can enter addresses of others one after the other: at most one that was not confirmed hears of a change.
   is_kept := set_login_email.by = 'owner' and (was_confirmed or not exists (
     select from auth_private.login_emails as e
@@ -94,7 +108,7 @@ begin
       and e.email <> previous));
   if is_kept then
     is_kept := auth_private.add_notice(
-      'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', set_login_email.email));
+      'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', new_email));
   end if;
   if not was_confirmed and not is_kept then
     delete from auth_private.login_emails as e
@@ -168,7 +182,7 @@ begin
   if position('@' in login) > 0 then
     update auth_private.login_emails as e
     set skeleton = store_skeleton.skeleton
-    where lower(e.email) = lower(login);
+    where auth_private.email_key(e.email) = auth_private.email_key(login);
   else
     update auth_private.accounts as a
     set username_skeleton = store_skeleton.skeleton
@@ -255,8 +269,9 @@ begin
     select from auth_private.login_emails as e
     where e.user_id <> request_email.user_id
       and (
-        lower(e.email) = lower(request_email.email)
-        or coalesce(e.skeleton, lower(e.email)) = coalesce(request_email.skeleton, lower(request_email.email))))
+        auth_private.email_key(e.email) = auth_private.email_key(request_email.email)
+        or coalesce(e.skeleton, auth_private.email_key(e.email))
+          = coalesce(request_email.skeleton, auth_private.email_key(request_email.email))))
   then
     perform auth_private.add_limited_mail('account-exists', null, request_email.email, '{}');
   else

@@ -16,7 +16,7 @@ comment on function auth_private.add_mail(text, auth.user_id, text, jsonb, times
 
 create or replace function auth_private.mail_key(email text) returns text
 language sql immutable set search_path = ''
-return lower(regexp_replace(email, '[+][^@]*@', '@'));
+return auth_private.email_key(regexp_replace(email, '[+][^@]*@', '@'));
 
 comment on function auth_private.mail_key(text) is
   'The mailbox of an address, for limits: many mail servers deliver ann+1@ to ann@.';
@@ -112,18 +112,18 @@ begin
     and t.expires_at > pending_change.now
     and (t.data ? 'from' or not auth_private.has_email(t.user_id))
     and (
-      lower(t.email) = lower(mail.email)
+      auth_private.email_key(t.email) = auth_private.email_key(mail.email)
       or t.user_id = (
         select e.user_id
         from auth_private.login_emails as e
-        where lower(e.email) = lower(mail.email)
+        where auth_private.email_key(e.email) = auth_private.email_key(mail.email)
           and e.released_at is null))
     and auth_private.account_of_token(t) is not null
   order by t.created_at desc
   limit 1;
   -- The request has counted for the address that it names, which need not be the recipient.
   if not found
-    or lower(pending.email) <> lower(mail.email)
+    or auth_private.email_key(pending.email) <> auth_private.email_key(mail.email)
     and not auth_private.count_mail('mail to', auth_private.mail_key(pending.email))
   then return null; end if;
 
@@ -150,14 +150,14 @@ begin
   if mail.kind = 'change' then return auth_private.pending_change(mail, prepared.now); end if;
   perform auth_private.lift_bans(e.user_id, prepared.now)
   from auth_private.login_emails as e
-  where lower(e.email) = lower(mail.email)
+  where auth_private.email_key(e.email) = auth_private.email_key(mail.email)
     and e.released_at is null;
 
   select a.user_id, a.disabled_at, a.email_confirmed_at, e.email
   into account
   from auth_private.login_emails as e
   join auth_private.accounts as a on a.user_id = e.user_id
-  where lower(e.email) = lower(mail.email)
+  where auth_private.email_key(e.email) = auth_private.email_key(mail.email)
     and e.released_at is null;
   mail.prepared_at := prepared.now;
   -- The stored address, and not a spelling of it that the client has chosen.

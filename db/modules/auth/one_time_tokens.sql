@@ -425,7 +425,7 @@ returns auth_private.one_time_tokens
 language sql stable set search_path = '' as $$
   select t.*
   from auth_private.one_time_tokens as t
-  where lower(t.email) = lower(find_code.email)
+  where auth_private.email_key(t.email) = auth_private.email_key(find_code.email)
     and t.code_hash is not null
     and t.expires_at > find_code.now
   -- Not by the expiry: an invitation is valid longer than a newer code.

@@ -26,6 +26,111 @@ grant execute on function auth.is_email(text) to anon, authenticated, service_ro
 
 comment on function auth.is_email(text) is 'Whether a text is an e-mail that accounts may have.';
 
+-- Source: RFC 3492.
+create function auth_private.punycode(label text) returns text
+language plpgsql immutable strict parallel safe set search_path = '' as $$
+declare
+  -- What stands before the last hyphen is ASCII.
+  points integer[] := array(
+    select ascii(c.letter)
+    from regexp_split_to_table(substring(label from '^(.+)-[^-]*$'), '') with ordinality as c (letter, place)
+    order by c.place);
+  digits constant text := substring(label from '[^-]*$');
+  point bigint := 128;
+  index bigint := 0;
+  previous bigint;
+  bias bigint := 72;
+  weight bigint;
+  step bigint;
+  digit integer;
+  threshold bigint;
+  delta bigint;
+  place integer := 1;
+  total integer;
+begin
+  while place <= length(digits) loop
+    previous := index;
+    weight := 1;
+    step := 36;
+    loop
+      digit := nullif(position(substr(digits, place, 1) in 'abcdefghijklmnopqrstuvwxyz0123456789'), 0) - 1;
+      if digit is null or place > length(digits) then return null; end if;
+      place := place + 1;
+      index := index + digit * weight;
+      threshold := least(greatest(step - bias, 1), 26);
+      exit when digit < threshold;
+      weight := weight * (36 - threshold);
+      if greatest(index, weight) > 100000000 then return null; end if;
+      step := step + 36;
+    end loop;
+
+    total := cardinality(points) + 1;
+    delta := (index - previous) / case when previous = 0 then 700 else 2 end;
+    delta := delta + delta / total;
+    step := 0;
+    while delta > 455 loop
+      delta := delta / 35;
+      step := step + 36;
+    end loop;
+    bias := step + 36 * delta / (delta + 38);
+
+    point := point + index / total;
+    if point > 1114111 or point between 55296 and 57343 then return null; end if;
+    index := index % total;
+    points := points[:index::integer] || point::integer || points[index::integer + 1:];
+    index := index + 1;
+  end loop;
+  return (select string_agg(chr(p.point), '' order by p.place) from unnest(points) with ordinality as p (point, place));
+end $$;
+
+comment on function auth_private.punycode(text) is
+  'A label of a domain in Unicode, from what follows xn-- in lower case. Null if it is not valid.';
+
+create function auth_private.normal_email(email text) returns text
+language plpgsql immutable strict parallel safe set search_path = '' as $$
+declare
+  -- Of the last @.
+  place constant integer := length(email) - position('@' in reverse(email)) + 1;
+  domain text;
+begin
+  -- Only UTF8 has several spellings of a text.
+  if email ~ '^[[:ascii:]]*$' and email !~* '[@.]xn--' or current_setting('server_encoding') <> 'UTF8' then
+    return email;
+  end if;
+  select string_agg(
+      case
+        when d.decoded ~ '^[-a-z0-9\u00c0-\U0010ffff]*[\u00c0-\U0010ffff][-a-z0-9\u00c0-\U0010ffff]*$'
+          and d.decoded = lower(normalize(d.decoded, nfkc)) then d.decoded
+        else d.label
+      end,
+      '.' order by d.place)
+  into domain
+  from (
+    select
+      l.label,
+      l.place,
+      case when l.label like 'xn--%' then auth_private.punycode(substr(l.label, 5)) end as decoded
+    from string_to_table(lower(normalize(substr(email, place + 1), nfkc)), '.') with ordinality as l (label, place)
+  ) as d;
+  return normalize(left(email, place), nfc) || coalesce(normalize(domain, nfc), '');
+end $$;
+
+comment on function auth_private.normal_email(text) is $$
+The form in which e-mails are stored, as normalizedEmail of rest-gateway/auth/login-names.ts has it: NFC, and unless the
+e-mail is ASCII, its domain in lower case, and in Unicode in place of xn--.
+$$;
+
+create function auth_private.email_key(email text) returns text
+language plpgsql immutable strict parallel safe set search_path = '' as $$
+begin
+  -- Whatever the locale of the database is.
+  if email ~ '^[[:ascii:]]*$' and email !~* '[@.]xn--' then return lower(email collate "C"); end if;
+  return lower(auth_private.normal_email(email));
+end $$;
+
+comment on function auth_private.email_key(text) is
+  'How e-mails are compared: all spellings of one address have the same key.';
+
 -- How a user signs in. A user without an account can be read but cannot sign in.
 create table auth_private.accounts (
   user_id       auth.user_id primary key, -- a row of the application's users, if there are any (auth.use_users)
@@ -93,7 +198,7 @@ alter sequence auth_private.user_ids owner to auth_owner;
 create table auth_private.login_emails (
   user_id     auth.user_id not null references auth_private.accounts on delete cascade,
   email       text not null,
-  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as lower(email)
+  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as its key
   released_at timestamptz, -- null while the account signs in with it
   is_confirmed boolean not null default true, -- when it was released
 
@@ -101,9 +206,10 @@ create table auth_private.login_emails (
   constraint login_emails_email_format check (auth.is_email(email))
 );
 -- Looking up the account of a login.
-create unique index login_emails_email_key on auth_private.login_emails (lower(email));
+create unique index login_emails_email_key on auth_private.login_emails (auth_private.email_key(email));
 -- Two accounts never have e-mails that look alike.
-create unique index login_emails_skeleton_key on auth_private.login_emails (coalesce(skeleton, lower(email)));
+create unique index login_emails_skeleton_key
+  on auth_private.login_emails (coalesce(skeleton, auth_private.email_key(email)));
 -- An account signs in with one e-mail.
 create unique index login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
 -- Deleting those whose reservation has ended.
@@ -316,7 +422,7 @@ create table auth_private.one_time_tokens (
 -- The tokens of an account.
 create index one_time_tokens_user_id_idx on auth_private.one_time_tokens (user_id);
 -- The code that an address has received, and a change of the e-mail to it.
-create index one_time_tokens_email_idx on auth_private.one_time_tokens (lower(email));
+create index one_time_tokens_email_idx on auth_private.one_time_tokens (auth_private.email_key(email));
 -- Deleting expired tokens.
 create index one_time_tokens_expires_at_idx on auth_private.one_time_tokens (expires_at);
 

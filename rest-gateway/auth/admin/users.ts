@@ -7,7 +7,6 @@ import { badParameter } from "../../conventions/problem.ts";
 import type { AdminUsers, DescribedAccount } from "../admin-users.ts";
 import { isRecent } from "../confirmation.ts";
 import { operatorName } from "../functions.ts";
-import { emailSkeleton } from "../login-names.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { NewUserBody, UserChangeBody } from "./schemas.ts";
@@ -76,8 +75,7 @@ export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>
   if (isBanned || (body.role !== undefined && body.role !== account.role)) refuseOwn(call, account);
   const id = String(account.id);
   const given = { ...changes, ...(isBanned !== undefined && { isBanned }) };
-  const skeleton = body.email === undefined ? null : emailSkeleton(body.email);
-  await users.change(id, given, skeleton, null, client.address).catch(refuseAccount);
+  await users.change(id, given, null, client.address).catch(refuseAccount);
   auth.forget(id);
   return accountIn(call);
 }

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Account } from "../../../identity/account.ts";
 import type { IdentityAnswer } from "../answers.ts";
 import { type AuthFunctions, bytes, time } from "../functions.ts";
-import { emailSkeleton, normalizedEmail } from "../login-names.ts";
+import { loginForms, normalizedEmail } from "../login-names.ts";
 import type { CurrentSignIn } from "../session-repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
@@ -20,8 +20,11 @@ type Linked =
 export type ProviderRow = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
 
 /** The e-mail that a provider names, as it is stored, and its skeleton. */
-const formsOf = (email: string | null) =>
-  email === null ? [null, null] : [normalizedEmail(email), emailSkeleton(email)];
+function formsOf(given: string | null) {
+  if (given === null) return [null, null];
+  const { email, emailSkeleton } = loginForms(given);
+  return [email, emailSkeleton];
+}
 
 /** The identities of accounts at providers, and the providers of the table. */
 export class IdentityRepository {

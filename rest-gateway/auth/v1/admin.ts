@@ -2,7 +2,6 @@ import { problem } from "../../../db/problems/problem.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import type { AccountChanges, Found } from "../admin-users.ts";
-import { emailSkeleton } from "../login-names.ts";
 import { storedForm, UnusableHash } from "../password-hashes.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
@@ -66,7 +65,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const email = sent.email ? requireEmail(sent.email) : user.email;
   const changes = { ...changesOf(sent, auth.clock()), ...(email !== user.email && { email }) };
   const hash = await passwordHashOf(call, sent.password, sent.password_hash);
-  const changing = adminUsersOf(call).change(id, changes, emailSkeleton(email), hash, client.address);
+  const changing = adminUsersOf(call).change(id, changes, hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
   return shownUser(auth, changed);

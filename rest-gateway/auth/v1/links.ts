@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import type { AccountChanges, LinkToken } from "../admin-users.ts";
-import { emailSkeleton } from "../login-names.ts";
+import { loginForms } from "../login-names.ts";
 import { LINK_PATH } from "../mail/mail.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
@@ -76,7 +76,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
 async function changeTo({ auth }: AuthCall, sent: string): Promise<LinkToken["data"]> {
   const newEmail = requireEmail(sent);
   if ((await auth.repository.findAccount(newEmail)) !== null) throw problem("email taken");
-  return { newEmail, skeleton: emailSkeleton(newEmail) };
+  return { newEmail, skeleton: loginForms(newEmail).emailSkeleton };
 }
 
 type Sent = { readonly password?: string | null | undefined; readonly data?: Metadata | null | undefined };

@@ -5,6 +5,7 @@ import {
   fillSkeletons,
   isOfOneScript,
   loginEmailFault,
+  normalizedEmail,
   normalizedUsername,
   usernameFault,
   usernameSkeleton,
@@ -100,6 +101,59 @@ test.each([
   ["\u0430da@example.com", false],
   ["ada@ex\u0430mple.com", false],
 ])("%s may sign in: %s", (email, may) => expect(loginEmailFault(email) === null).toBe(may));
+
+test.each([
+  ["Ada@Example.com", "Ada@Example.com"],
+  ["Jose\u0301@X.org", "Jos\u00e9@x.org"],
+  ["ann@xn--bcher-kva.example", "ann@b\u00fccher.example"],
+  ["Ann@XN--BCHER-KVA.Example", "Ann@b\u00fccher.example"],
+  ["bob@BU\u0308CHER.example", "bob@b\u00fccher.example"],
+  ["bob@\uff42\u00fccher\uff0eexample", "bob@b\u00fccher.example"],
+  ["a@xn--80ak6aa92e.com", "a@\u0430\u0440\u0440\u04cf\u0435.com"],
+  ["a@xn--fiqs8s.xn--p1ai", "a@\u4e2d\u56fd.\u0440\u0444"],
+  ["a@xn--ls8h.la", "a@\u{1f4a9}.la"],
+  ["a@xn--fa-hia.example", "a@fa\u00df.example"],
+  ["a@b@xn--bcher-kva.example", "a@b@b\u00fccher.example"],
+  // Not valid.
+  ["a@xn--.example", "a@xn--.example"],
+  ["a@xn--a.example", "a@xn--a.example"],
+  ["a@xn--99999999999999999999.example", "a@xn--99999999999999999999.example"],
+  ["a@xn--bcher!kva.example", "a@xn--bcher!kva.example"],
+  ["a@xn--abc-.example", "a@xn--abc-.example"],
+  ["jose\u0301", "jos\u00e9"],
+  ["", ""],
+])("the e-mail %j is stored as %j, by TypeScript and by SQL", async (email, normal) => {
+  const [found] = await client.sql(
+    "select auth_private.normal_email($1) as normal, auth_private.email_key($1) as key, auth_private.email_key($2) as same",
+    ...[email, normal],
+  );
+  expect([normalizedEmail(email), found!.normal, found!.key]).toEqual([normal, normal, found!.same]);
+  expect(found!.key).toBe(normal.toLowerCase());
+});
+
+test.each([
+  ["jose\u0301-1@test.example", "Jos\u00e9-1@test.example"],
+  ["ann-1@xn--bcher-kva.example", "ann-1@B\u00fccher.example"],
+  ["bob-1@bu\u0308cher.example", "bob-1@xn--bcher-kva.example"],
+])("an account that SQL has made with the e-mail %j is that of %j", async (written, typed) => {
+  const add = (email: string) =>
+    client.sql(
+      `with made as (insert into users (name, email) values ('Sql', gen_random_uuid() || '@test.example') returning id)
+       select auth.add_account(made.id, 'Sql', $1, password_hash => a.password_hash)
+       from made, auth_private.accounts as a where a.user_id = 1 and made.id is not null`,
+      email,
+    );
+  await add(written);
+  for (const username of [written, typed])
+    expect((await sendJson(client, "/auth/login", { username, password: "Correct-Horse-7!" })).status).toBe(200);
+  await expect(add(typed)).rejects.toMatchObject({ code: "23505" });
+  expect((await sendJson(client, "/auth/register", dora({ email: typed }))).status).toBe(409);
+  const stored = await client.sql(
+    "select email from auth_private.login_emails where email = $1",
+    normalizedEmail(written),
+  );
+  expect(stored).toHaveLength(1);
+});
 
 let count = 0;
 const dora = (given: object) => ({ name: "Dora", email: `d${++count}@test.example`, password: PASSWORD, ...given });
