@@ -16,11 +16,6 @@ export const AUTH_V1 = {
     "The link shows whose the mailbox is, and not whose the account: send its password too, or POST /auth/confirm with a token of its user",
   ],
   "nonce wrong": [422, "VALIDATION_ERROR", "Nonce has expired or is invalid"],
-  "nonce needs a confirmed e-mail": [
-    422,
-    "VALIDATION_ERROR",
-    "Confirm the e-mail before its codes can replace a recent sign-in",
-  ],
   "reauthentication needed": [
     400,
     "PASSWORD_REQUIRED",

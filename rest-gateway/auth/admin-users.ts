@@ -29,6 +29,8 @@ export type AccountChanges = {
   readonly bannedUntil?: string | null;
   /** Whether EMAIL_CONFIRM=required keeps the account from signing in before its e-mail is confirmed. */
   readonly mustConfirm?: boolean;
+  /** Whether the user is invited now. */
+  readonly isInvited?: boolean;
   /** A key that is null is deleted. */
   readonly userMetadata?: Readonly<Record<string, unknown>>;
   readonly appMetadata?: Readonly<Record<string, unknown>>;

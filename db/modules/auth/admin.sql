@@ -46,6 +46,7 @@ begin
       else a.email_confirmed_at
     end,
     must_confirm = coalesce((changes ->> 'mustConfirm')::boolean, a.must_confirm),
+    invited_at = case when (changes ->> 'isInvited')::boolean then now() else a.invited_at end,
     role = coalesce(changes ->> 'role', a.role),
     disabled_at = case (changes ->> 'isBanned')::boolean
       when true then coalesce(a.disabled_at, now())
@@ -63,8 +64,8 @@ begin
 end $$;
 
 comment on function auth_private.administrate(auth.user_id, jsonb, text, text) is $$
-Changes an account for an administrator: {email, emailConfirmed, mustConfirm, role, isBanned,
-bannedUntil, userMetadata, appMetadata}. What is missing stays.
+Changes an account for an administrator: {email, emailConfirmed, mustConfirm, isInvited, role, isBanned, bannedUntil,
+userMetadata, appMetadata}. What is missing stays.
 $$;
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.

@@ -160,6 +160,22 @@ confirmed before, the account may be one that another person has registered for 
 identities, second factors and other links end.
 $$;
 
+create or replace function auth_private.confirm_account(user_id auth.user_id, address inet, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set email_confirmed_at = confirm_account.now
+  where a.user_id = confirm_account.user_id
+    and a.email_confirmed_at is null;
+  if not found then return; end if;
+  perform auth_api.note_event('email_confirmed', confirm_account.user_id, address, null, confirm_account.now);
+end $$;
+
+comment on function auth_private.confirm_account(auth.user_id, inet, timestamptz) is $$
+Confirms the e-mail of an account whose user has shown that the mailbox is theirs. It keeps what was made before.
+$$;
+
 create or replace function auth_api.reset_password(
   token_hash bytea, password_hash text, sent jsonb, address inet, now timestamptz)
 returns json
@@ -253,13 +269,7 @@ begin
     where a.user_id = token.user_id;
   end if;
   perform auth_private.take_email(token);
-  update auth_private.accounts as a
-  set email_confirmed_at = confirm_email.now
-  where a.user_id = token.user_id
-    and a.email_confirmed_at is null;
-  if found then
-    perform auth_api.note_event('email_confirmed', token.user_id, confirm_email.address, null, confirm_email.now);
-  end if;
+  perform auth_private.confirm_account(token.user_id, confirm_email.address, confirm_email.now);
   return json_build_object('outcome', 'confirmed', 'user', token.user_id);
 exception
   -- Another account has got the address in the meantime, or this one has 20 others that are reserved.
@@ -406,6 +416,24 @@ create or replace function auth_api.return_mail_token(token jsonb, user_id auth.
 language sql volatile security definer set search_path = '' as $$
   insert into auth_private.one_time_tokens
   select t.*
+create or replace function auth_api.prove_mailbox(
+  token_hash bytea, user_id auth.user_id, address inet, now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    prove_mailbox.token_hash, 'sign-in', prove_mailbox.now);
+begin
+  if token.user_id is distinct from prove_mailbox.user_id then return false; end if;
+  perform auth_private.confirm_account(token.user_id, prove_mailbox.address, prove_mailbox.now);
+  return true;
+end $$;
+
+comment on function auth_api.prove_mailbox(bytea, auth.user_id, inet, timestamptz) is $$
+Takes the token of a sign-in by e-mail in place of a recent sign-in of a user who is signed in. The session and the
+mailbox together prove the account, so the e-mail is confirmed and nothing ends. False if the token is not valid.
+$$;
+
   from jsonb_populate_record(null::auth_private.one_time_tokens, token) as t
   where exists (
     select from auth_private.accounts as a
@@ -492,7 +520,8 @@ begin
     null,
     accept_invitation.password_hash);
   update auth_private.accounts as a
-  set email_confirmed_at = accept_invitation.now
+  set email_confirmed_at = accept_invitation.now,
+    invited_at = token.created_at
   where a.user_id = new_id;
   perform auth_api.note_event(
     'registered', new_id, accept_invitation.address, '{"by": "invitation"}', accept_invitation.now);

@@ -60,6 +60,7 @@ language sql stable security definer set search_path = '' as $$
       'phone', '',
       'email_confirmed_at', a.email_confirmed_at,
       'confirmed_at', a.email_confirmed_at,
+      'invited_at', a.invited_at,
       'last_sign_in_at', (
         select max(s.started_at) from auth_private.sessions as s where s.user_id = public_user.user_id),
       'banned_until', case

@@ -209,6 +209,12 @@ export class MailRepository {
     return this.#functions.call(call, values);
   }
 
+  /** Takes the token of a sign-in for a user who is signed in, and confirms the e-mail. Returns false if it is not valid. */
+  proveMailbox(tokenHash: Buffer, userId: string, address: string): Promise<boolean> {
+    const values = [bytes(tokenHash), userId, address || null, this.#functions.now()];
+    return this.#functions.call("prove_mailbox($1::bytea, $2, $3::inet, $4::timestamptz)", values);
+  }
+
   /** The hash of the token that came with this code. Null for a wrong one; after this many, the code is no longer valid. */
   async findCode(email: string, codeHash: Buffer, attempts: number): Promise<Buffer | null> {
     const values = [normalizedEmail(email), bytes(codeHash), String(attempts), this.#functions.now()];

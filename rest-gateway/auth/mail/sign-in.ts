@@ -28,15 +28,10 @@ export async function admitCode(
   email: string,
   code: string,
 ): Promise<AdmittedLogin> {
-  const taken = await takeMailCode(call, email, code);
+  const tokenHash = await findMailCode(call, email, code);
+  const taken = tokenHash && (await call.auth.mail.repository.takeToken(tokenHash, ["sign-in"], call.client.address));
   if (taken === null) throw problem("wrong mail code");
   return admitted(call, taken);
-}
-
-/** Takes the code of a sign-in that an address has received. Returns null for a wrong one, which counts as a failed login. */
-export async function takeMailCode(call: Coded, email: string, code: string): Promise<TakenToken | null> {
-  const tokenHash = await findMailCode(call, email, code);
-  return tokenHash && call.auth.mail.repository.takeToken(tokenHash, ["sign-in"], call.client.address);
 }
 
 type Coded = Pick<Call, "client"> & { readonly auth: Auth };

@@ -9,7 +9,6 @@ import type { AuthCall } from "./call.ts";
 import { describePasskey } from "./passkeys.ts";
 import { invalid, refuseUser } from "./problem.ts";
 import type { PublicFactor, PublicUser } from "./repository.ts";
-import { shownUser } from "./session.ts";
 import { nameOf, requireEmail } from "./sign-in.ts";
 
 // `/auth/v1/admin/users`, for the service key.
@@ -28,7 +27,7 @@ export async function listUsers(call: AuthCall): Promise<object> {
   response.set("X-Total-Count", String(total));
   // The client reads what follows the first "=".
   response.set("Link", links.map(([at, rel]) => `</admin/users?page=${at}&per_page=${size}>; rel="${rel}"`).join(", "));
-  return { users: users.map((user) => shownUser(auth, user)), aud: "authenticated" };
+  return { users, aud: "authenticated" };
 }
 
 /** Throws Problem unless it is a number from 1. */
@@ -51,11 +50,11 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
     { fields, passwordHash, changes: changesOf(sent, auth.clock()) },
     client.address,
   );
-  return shownUser(auth, (await creating.catch(refuseAdminUser)).user);
+  return (await creating.catch(refuseAdminUser)).user;
 }
 
 /** `GET /admin/users/{id}` */
-export const findUser = async (call: AuthCall): Promise<PublicUser> => shownUser(call.auth, (await found(call)).user);
+export const findUser = async (call: AuthCall): Promise<PublicUser> => (await found(call)).user;
 
 /** `PUT /admin/users/{id}`: metadata are merged; a password ends all sessions. */
 export async function replaceUser(call: AuthCall): Promise<PublicUser> {
@@ -68,7 +67,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const changing = adminUsersOf(call).change(id, changes, hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
-  return shownUser(auth, changed);
+  return changed;
 }
 
 /** `DELETE /admin/users/{id}`: deletes the account. The row of the application's user stays. */

@@ -5,7 +5,7 @@ import { provedEpoch } from "../mail/confirmations.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
 import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
-import { findMailCode, takeMailCode } from "../mail/sign-in.ts";
+import { findMailCode } from "../mail/sign-in.ts";
 import type { WrongPassword } from "../passwords.ts";
 import { isSignupOpen } from "../registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
@@ -55,23 +55,20 @@ function ofType<Value>(values: Readonly<Record<string, Value>>, type: string | n
   throw invalid(`type must be ${Object.keys(values).join(", ")}`);
 }
 
-/**
- * `GET /reauthenticate`: an e-mail whose code is the `nonce` of `PUT /user`, in place of a recent sign-in. The code of an e-mail that was
- * never confirmed would end the session, because the account may be that of another person.
- */
+/** `GET /reauthenticate`: an e-mail whose code is the `nonce` of `PUT /user`, in place of a recent sign-in. */
 export async function reauthenticate(call: AuthCall): Promise<object> {
   const { user } = await signedInOf(call);
   if (user.email === "") throw invalid("Reauthentication requires the user to have an email or a phone number");
-  if (user.email_confirmed_at === undefined) throw problem("nonce needs a confirmed e-mail");
   await requestMailFor(call, "sign-in", user.email, null);
   return {};
 }
 
-/** Rejects with Problem unless the code is that of an e-mail to the user. It is spent. */
+/** Rejects with Problem unless the code is that of an e-mail to the user. It is spent, and confirms the e-mail. */
 export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
-  if (user.email_confirmed_at === undefined) throw problem("nonce needs a confirmed e-mail");
-  const taken = await takeMailCode(call, user.email, nonce);
-  if (taken?.account.id !== userId) throw problem("nonce wrong");
+  const tokenHash = await findMailCode(call, user.email, nonce);
+  const { repository } = call.auth.mail;
+  if (tokenHash && (await repository.proveMailbox(tokenHash, userId, call.client.address))) return;
+  throw problem("nonce wrong");
 }
 
 async function send(

@@ -10,7 +10,6 @@ import type { AuthCall } from "./call.ts";
 import { returnToIn } from "./email.ts";
 import { invalid } from "./problem.ts";
 import type { PublicUser } from "./repository.ts";
-import { shownUser } from "./session.ts";
 import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
 
 // Links for e-mails, for the service key.
@@ -52,7 +51,7 @@ export async function generateLink(call: AuthCall): Promise<object> {
     client.address,
   );
   return {
-    ...shownUser(auth, user),
+    ...user,
     action_link: `${auth.federated.url}${LINK_PATH}?token=${token}`,
     ...{ email_otp: code, hashed_token: token, verification_type: verified },
     redirect_to: returnTo ?? new URL("/", auth.federated.url).href,
@@ -69,7 +68,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   const { user, id } = await userFor(call, "invite", email, sent);
   const returnTo = returnToIn(call);
   await adminUsersOf(call).invite(id, email, returnTo, client.address);
-  return shownUser(auth, user);
+  return user;
 }
 
 /** The new e-mail of a user, as it is stored with its link. Rejects with Problem. */
@@ -87,9 +86,13 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   const { auth, client } = call;
   const account = await auth.repository.findAccount(email);
   if (account !== null) {
-    const user = (await auth.publicUsers.find(account.id))!;
-    const isConfirmed = shownUser(auth, user).email_confirmed_at !== undefined && account.passwordHash !== null;
-    if (isConfirmed && (type === "signup" || type === "invite")) throw problem("email taken");
+  const users = adminUsersOf(call);
+  const isInvited = type === "invite";
+    const isTaken = account.emailConfirmedAt !== null && account.passwordHash !== null;
+    if (isTaken && (type === "signup" || isInvited)) throw problem("email taken");
+    const user = isInvited
+      ? await users.change(account.id, { isInvited }, null, client.address)
+      : (await auth.publicUsers.find(account.id))!;
     return { user, id: account.id, isNew: false };
   }
   if (type === "recovery" || type === "email_change_new") throw problem("no such user");
@@ -98,10 +101,8 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   const metadata = data ?? {};
   const hash = type === "signup" ? await passwordHashOf(call, password, null) : null;
   const mustConfirm = auth.settings.emailConfirm === "required";
-  const changes: AccountChanges = { userMetadata: metadata, mustConfirm };
+  const changes: AccountChanges = { userMetadata: metadata, mustConfirm, isInvited };
   const fields = { name: nameOf(email, metadata), email };
-  const creating = adminUsersOf(call).create({ fields, passwordHash: hash, changes }, client.address);
-  await creating.catch(refuseAdminUser);
-  const created = (await auth.repository.findAccount(email))!;
-  return { user: (await auth.publicUsers.find(created.id))!, id: created.id, isNew: true };
+  const creating = users.create({ fields, passwordHash: hash, changes }, client.address);
+  return { ...(await creating.catch(refuseAdminUser)), isNew: true };
 }

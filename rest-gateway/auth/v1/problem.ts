@@ -50,7 +50,6 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "reauthentication needed": ["reauthentication_needed"],
   "confirmation not proved": ["reauthentication_needed"],
   "nonce wrong": ["reauthentication_not_valid"],
-  "nonce needs a confirmed e-mail": ["email_not_confirmed"],
   "second factor not proved": ["insufficient_aal"],
   "too many factors": ["too_many_enrolled_mfa_factors"],
   "factor name taken": ["mfa_factor_name_conflict"],

@@ -56,9 +56,8 @@ export async function startAuthSession(
 
 /** The tokens of a session. Until the code of an enabled second factor is right, they open only `/auth/v1`. */
 export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
-  const { account, session, signedInAt, methods, aal, refreshToken } = issued;
+  const { account, user, session, signedInAt, methods, aal, refreshToken } = issued;
   const { settings, tokens, clock } = auth;
-  const user = shownUser(auth, issued.user);
   const claims = {
     ...account.claims,
     ...(settings.jwtAud === "" && { aud: "authenticated" }),
@@ -75,11 +74,4 @@ export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
     refresh_token: pair.refreshToken,
     user,
   };
-}
-
-/** While e-mails need no confirmation, clients see each as confirmed at sign-up. */
-export function shownUser({ settings }: Pick<Auth, "settings">, user: PublicUser): PublicUser {
-  if (settings.emailConfirm !== "off") return user;
-  const confirmed = user.email_confirmed_at ?? (user.email === "" ? undefined : user.created_at);
-  return confirmed === undefined ? user : { ...user, email_confirmed_at: confirmed, confirmed_at: confirmed };
 }

@@ -15,12 +15,10 @@ import {
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
 import type { PublicUser } from "./repository.ts";
-import { shownUser } from "./session.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
 
 /** `GET /user` */
-export const readUser = async (call: AuthCall): Promise<PublicUser> =>
-  shownUser(call.auth, (await signedInOf(call)).user);
+export const readUser = async (call: AuthCall): Promise<PublicUser> => (await signedInOf(call)).user;
 
 /** `PUT /user`: changes the password, the e-mail or the metadata of the user. */
 export async function changeUser(call: AuthCall): Promise<PublicUser> {
@@ -53,7 +51,7 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
   auth.forget(signedIn.userId);
-  const changed = shownUser(auth, (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
+  const changed = (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user;
   return isPending
     ? { ...changed, new_email: email, email_change_sent_at: new Date(auth.clock()).toISOString() }
     : changed;

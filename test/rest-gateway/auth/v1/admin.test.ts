@@ -1,3 +1,4 @@
+import type { AdminUserAttributes } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { appCode } from "../../../support/totp.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
@@ -41,6 +42,58 @@ describe("supabase.auth.admin", () => {
     expect(await eventsOf(data.user!.id)).toEqual([["registered", "role service_role"]]);
     const signedIn = await client().auth.signInWithPassword({ email: "mary@test.example", password: "short" });
     expect(signedIn.data.user!.app_metadata.plan).toBe("gold");
+  });
+
+  type Made = { readonly email: string; readonly id: string };
+  const created = async (attributes: AdminUserAttributes): Promise<Made> => {
+    const email = `made${++made}@test.example`;
+    const { data, error } = await admin().createUser({ email, password: PASSWORD, ...attributes });
+    expect(error).toBeNull();
+    return { email, id: data.user!.id };
+  };
+  let made = 0;
+  const WAYS: readonly [string, () => Promise<Made>, boolean][] = [
+    ["a sign-up", newUser, false],
+    ["createUser", () => created({}), false],
+    ["createUser with email_confirm: false", () => created({ email_confirm: false }), false],
+    ["createUser with email_confirm: true", () => created({ email_confirm: true }), true],
+    [
+      "updateUserById with email_confirm: true",
+      async () => {
+        const user = await created({});
+        await admin().updateUserById(user.id, { email_confirm: true });
+        return user;
+      },
+      true,
+    ],
+    [
+      "an invitation",
+      async () => {
+        const email = `made${++made}@test.example`;
+        const { data } = await admin().generateLink({ type: "invite", email });
+        expect((data.user as { invited_at?: string }).invited_at).toEqual(expect.any(String));
+        return { email, id: data.user!.id };
+      },
+      false,
+    ],
+  ];
+
+  test.each(WAYS)("%s: all answers agree whether the e-mail is confirmed", async (_what, make, isConfirmed) => {
+    const { email, id } = await make();
+    const headers = { apikey: serviceKey(), authorization: `Bearer ${serviceKey()}` };
+    const [{ own }] = await sql("select user_id::text as own from auth_private.accounts where public_id = $1", id);
+    const users = [
+      (await admin().getUserById(id)).data.user!,
+      (await admin().listUsers({ perPage: 1000 })).data.users.find((user) => user.id === id)!,
+      (await admin().generateLink({ type: "magiclink", email })).data.user!,
+    ];
+    const seen = [
+      ...users.flatMap((user) => [user.email_confirmed_at !== undefined, user.confirmed_at !== undefined]),
+      ...users.flatMap(({ identities }) => identities!.map((each) => each.identity_data!.email_verified)),
+      (await send(`GET /auth/admin/users/${own}`, { headers })).json.emailConfirmed,
+      failureOf(await admin().generateLink({ type: "signup", email, password: PASSWORD }))[1] === "email_exists",
+    ];
+    expect(new Set(seen)).toEqual(new Set([isConfirmed]));
   });
 
   test("creates a user without a password, who cannot sign in with one", async () => {

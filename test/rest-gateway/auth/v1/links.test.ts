@@ -151,6 +151,8 @@ describe("supabase.auth.admin.inviteUserByEmail", () => {
     const email = "invited@test.example";
     const { data, error } = await admin.inviteUserByEmail(email, { data: { name: "Ida" } });
     expect([error, data.user!.user_metadata]).toEqual([null, { name: "Ida" }]);
+    expect(data.user).toMatchObject({ invited_at: expect.any(String) });
+    expect(data.user!.email_confirmed_at).toBeUndefined();
     // As long as the user has not come, the invitation can be repeated.
     expect((await admin.inviteUserByEmail(email)).data.user!.id).toBe(data.user!.id);
     const { token } = linkIn(await server.next(email, /^You are invited/));

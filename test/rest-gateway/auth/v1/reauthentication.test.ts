@@ -56,12 +56,25 @@ test("the code of another user does not replace a recent sign-in", async () => {
   ]);
 });
 
-test("reauthenticate needs a confirmed e-mail", async () => {
-  const { client: own } = await userOfOldSession(false);
-  expect(failureOf(await own.auth.reauthenticate())).toEqual([422, "email_not_confirmed"]);
-  expect(failureOf(await own.auth.updateUser({ password: NEW, nonce: "123456" }))).toEqual([
-    ...[422, "email_not_confirmed"],
+test("the code confirms an e-mail that was not confirmed, and the session, its keys and its factors stay", async () => {
+  const { client: own, email, id } = await userOfOldSession(false);
+  const account = "select user_id from auth_private.accounts where public_id = $1";
+  await sql(
+    `insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash)
+     values ('user', (${account}), 'kept', 'cs', sha256('kept'))`,
+    id,
+  );
+  expect((await own.auth.getUser()).data.user!.email_confirmed_at).toBeUndefined();
+  expect((await own.auth.reauthenticate()).error).toBeNull();
+  const { data, error } = await own.auth.updateUser({ password: NEW, nonce: await codeTo(email) });
+  expect([error, data.user!.email_confirmed_at]).toEqual([null, expect.any(String)]);
+  expect((await own.auth.getUser()).error).toBeNull();
+  expect(await sql(`select revoked_at from auth_private.api_keys where user_id = (${account})`, id)).toEqual([
+    { revoked_at: null },
   ]);
+  const events = await sql(`select event from auth_private.security_events where user_id = (${account})`, id);
+  expect(events.map(({ event }) => event)).toEqual(expect.arrayContaining(["email_confirmed", "password_changed"]));
+  expect((await client().auth.signInWithPassword({ email, password: NEW })).error).toBeNull();
 });
 
 test("verifyOtp with the type email_change changes the e-mail with the token that the new address has received", async () => {

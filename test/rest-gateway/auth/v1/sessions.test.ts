@@ -21,7 +21,7 @@ describe("supabase.auth", () => {
     expect(error).toBeNull();
     expect(made.user).toMatchObject({
       ...{ id: expect.stringMatching(UUID), aud: "authenticated", role: "authenticated", phone: "" },
-      ...{ email: "grace@test.example", email_confirmed_at: expect.any(String), last_sign_in_at: expect.any(String) },
+      ...{ email: "grace@test.example", last_sign_in_at: expect.any(String) },
       ...{ created_at: expect.any(String), updated_at: expect.any(String), is_anonymous: false },
       ...{ user_metadata: data, app_metadata: { provider: "email", providers: ["email"] } },
       identities: [{ provider: "email", user_id: made.user!.id, identity_data: { email: "grace@test.example" } }],
