@@ -180,7 +180,7 @@ create or replace function auth_private.insert_accounts(new_accounts jsonb) retu
 language sql volatile set search_path = '' as $$
   insert into auth_private.accounts (
     user_id, public_id, name, username, username_skeleton, password_hash, role, disabled_at, created_at,
-    email_confirmed_at, must_confirm, import_key)
+    email_confirmed_at, must_confirm, import_key, user_metadata)
   select
     n."userId",
     auth_private.new_public_id(n."userId"),
@@ -193,11 +193,12 @@ language sql volatile set search_path = '' as $$
     coalesce(n."createdAt", now()),
     n."emailConfirmedAt",
     coalesce(n."mustConfirm", false),
-    n."importKey"
+    n."importKey",
+    coalesce(n."userMetadata", '{}')
   from jsonb_to_recordset(new_accounts) as n (
     "userId" auth.user_id, name text, email text, username text, "usernameSkeleton" text, "passwordHash" text,
     role text, "disabledAt" timestamptz, "createdAt" timestamptz, "emailConfirmedAt" timestamptz,
-    "mustConfirm" boolean, "importKey" uuid);
+    "mustConfirm" boolean, "importKey" uuid, "userMetadata" jsonb);
 
   insert into auth_private.login_emails (user_id, email, skeleton)
   select n."userId", n.email, n."emailSkeleton"
@@ -206,8 +207,8 @@ $$;
 
 comment on function auth_private.insert_accounts(jsonb) is $$
 Inserts the accounts of users who exist: [{userId, name, email, emailSkeleton, username, usernameSkeleton, passwordHash,
-role, disabledAt, createdAt, emailConfirmedAt, mustConfirm, importKey}]. All but the first three may be missing. If the
-username is null or the e-mail, the user signs in with the e-mail.
+role, disabledAt, createdAt, emailConfirmedAt, mustConfirm, importKey, userMetadata}]. All but the first three may be
+missing. If the username is null or the e-mail, the user signs in with the e-mail.
 $$;
 
 create or replace function auth.add_account(
@@ -246,29 +247,39 @@ grant execute on function
   auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz)
   to auth_owner;
 
+create or replace function auth_private.with_data(fields jsonb, user_metadata jsonb) returns jsonb
+language sql stable set search_path = ''
+return fields || case when user_metadata = '{}' then '{}' else jsonb_build_object('data', user_metadata) end;
+
+comment on function auth_private.with_data(jsonb, jsonb) is
+  'The fields of a new user for the hooks: what the user says about themselves at /auth/v1 is `data`, if there is any.';
+
 create or replace function auth_private.sign_up(
-  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text,
+  user_metadata jsonb default '{}')
 returns auth.user_id
 language plpgsql volatile set search_path = '' as $$
 declare
-  accepted constant jsonb := auth_private.before_sign_up(fields);
+  accepted constant jsonb := auth_private.before_sign_up(
+    auth_private.with_data(fields, sign_up.user_metadata));
   new_id constant auth.user_id := auth_private.new_user(accepted);
 begin
-  perform auth.add_account(
-    new_id,
-    coalesce(accepted ->> 'name', sign_up.username, accepted ->> 'email'),
-    accepted ->> 'email',
-    sign_up.username,
-    sign_up.password_hash,
-    email_skeleton => sign_up.email_skeleton,
-    username_skeleton => sign_up.username_skeleton);
+  perform auth_private.insert_accounts(jsonb_build_array(jsonb_build_object(
+    'userId', new_id,
+    'name', coalesce(accepted ->> 'name', sign_up.username, accepted ->> 'email'),
+    'email', accepted ->> 'email',
+    'emailSkeleton', sign_up.email_skeleton,
+    'username', sign_up.username,
+    'usernameSkeleton', sign_up.username_skeleton,
+    'passwordHash', sign_up.password_hash,
+    'userMetadata', sign_up.user_metadata)));
   perform auth_private.call_hook('after_sign_up', new_id, accepted);
   return new_id;
 end $$;
 
-comment on function auth_private.sign_up(jsonb, text, text, text, text) is $$
-Creates a user with an account, as add_account does, and returns the id. The fields are those of the request; the hooks
-of the application say what they mean.
+comment on function auth_private.sign_up(jsonb, text, text, text, text, jsonb) is $$
+Creates a user with an account, and returns the id. The fields are those of the request; the hooks of the application
+say what they mean. The account keeps the metadata as they are.
 $$;
 
 create or replace function auth_private.require_open_sign_up() returns void
@@ -310,20 +321,20 @@ comment on function auth_private.is_taken(text, text) is
   'Whether an account signs in with this e-mail, or one that looks like it, or it is reserved for an account.';
 
 create or replace function auth_private.try_sign_up(
-  fields jsonb, username text, username_skeleton text, password_hash text)
+  fields jsonb, username text, username_skeleton text, password_hash text, user_metadata jsonb)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare
   email constant text := gen_random_uuid() || '@' || split_part(fields ->> 'email', '@', 2);
 begin
   perform auth_private.sign_up(
-    fields || jsonb_build_object('email', email), null, username, username_skeleton, password_hash);
+    fields || jsonb_build_object('email', email), null, username, username_skeleton, password_hash, user_metadata);
   raise sqlstate 'CS000';
 exception when sqlstate 'CS000' then
   return;
 end $$;
 
-comment on function auth_private.try_sign_up(jsonb, text, text, text) is $$
+comment on function auth_private.try_sign_up(jsonb, text, text, text, jsonb) is $$
 Signs up with another e-mail and undoes it: an e-mail that is taken gets the same errors as one that is not.
 $$;
 
@@ -354,7 +365,8 @@ begin
         register.email_skeleton,
         register.username,
         register.username_skeleton,
-        register.password_hash);
+        register.password_hash,
+        register.user_metadata);
     exception when unique_violation then
       -- Otherwise another sign-up, at the same time, was first.
       if not confirms or not auth_private.is_taken(email, register.email_skeleton) then raise; end if;
@@ -362,14 +374,13 @@ begin
   end if;
   if new_id is null then
     perform auth_private.try_sign_up(
-      register.fields, register.username, register.username_skeleton, register.password_hash);
+      register.fields,
+      register.username,
+      register.username_skeleton,
+      register.password_hash,
+      register.user_metadata);
     perform auth_private.add_limited_mail('account-exists', null, email, register.mail);
     return null;
-  end if;
-  if register.user_metadata <> '{}' then
-    update auth_private.accounts as a
-    set user_metadata = register.user_metadata
-    where a.user_id = new_id;
   end if;
   if confirms then
     update auth_private.accounts as a
@@ -398,7 +409,8 @@ declare
   new_id auth.user_id;
 begin
   perform auth_private.require_open_sign_up();
-  accepted := auth_private.before_sign_up(jsonb_build_object('name', register_anonymous.name, 'email', email));
+  accepted := auth_private.before_sign_up(auth_private.with_data(
+    jsonb_build_object('name', register_anonymous.name, 'email', email), register_anonymous.user_metadata));
   new_id := auth_private.new_user(accepted);
   insert into auth_private.accounts (user_id, public_id, name, user_metadata, is_anonymous)
   values (

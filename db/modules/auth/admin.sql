@@ -58,9 +58,9 @@ begin
       when false then null
       else a.disabled_until
     end,
-    user_metadata = auth_private.merged(a.user_metadata, changes -> 'userMetadata'),
     app_metadata = auth_private.merged(a.app_metadata, changes -> 'appMetadata')
   where a.user_id = administrate.user_id;
+  perform auth_private.change_user_metadata(administrate.user_id, changes -> 'userMetadata');
 end $$;
 
 comment on function auth_private.administrate(auth.user_id, jsonb, text, text) is $$
@@ -110,8 +110,9 @@ begin
     create_user.email_skeleton,
     create_user.username,
     create_user.username_skeleton,
-    create_user.password_hash);
-  perform auth_private.administrate(new_id, changes, null, null);
+    create_user.password_hash,
+    auth_private.merged('{}', changes -> 'userMetadata'));
+  perform auth_private.administrate(new_id, changes - 'userMetadata', null, null);
   perform auth_api.note_event('registered', new_id, address, '{"by": "operator"}', now());
   return json_build_object('id', new_id::text, 'user', auth_api.public_user(new_id));
 end $$;

@@ -19,6 +19,7 @@ declare
       when 'after_sign_up' then '(ID, jsonb) returns void'
       when 'after_sign_in' then '(ID, jsonb) returns void'
       when 'new_email' then '(ID, text) returns void'
+      when 'new_data' then '(ID, jsonb) returns void'
       when 'claims' then '(ID, jsonb) returns jsonb'
       when 'send_message' then '(jsonb) returns boolean'
       when 'users_email' then '(boolean) returns void'
@@ -38,8 +39,8 @@ begin
   if expected is null then
     raise invalid_parameter_value using
       message = format('there is no hook %L', point),
-      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, claims, send_message '
-        'and users_email.';
+      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, new_data, claims, '
+        'send_message and users_email.';
   end if;
 
   select format('(%s) returns %s', (
@@ -124,7 +125,8 @@ begin
 end $$;
 
 comment on function auth_private.call_hook(text, auth.user_id, anyelement) is $$
-Calls a hook about a user: after_sign_up, after_sign_in, or new_email. An error of the hook undoes what has called it.
+Calls a hook about a user: after_sign_up, after_sign_in, new_email, or new_data. An error of the hook undoes what has
+called it.
 $$;
 
 create or replace function auth_private.before_sign_up(fields jsonb) returns jsonb

@@ -328,10 +328,14 @@ begin
   if id is not null then return case when auth_private.may_claim(id) then id end; end if;
   perform auth_private.require_open_sign_up();
   id := auth_private.sign_up(
-    jsonb_build_object('name', fields ->> 'name', 'email', token.email), fields ->> 'skeleton', null, null, null);
+    jsonb_build_object('name', fields ->> 'name', 'email', token.email),
+    fields ->> 'skeleton',
+    null,
+    null,
+    null,
+    fields -> 'metadata');
   update auth_private.accounts as a
-  set user_metadata = fields -> 'metadata',
-    email_confirmed_at = user_of_mail.now
+  set email_confirmed_at = user_of_mail.now
   where a.user_id = id;
   perform auth_api.note_event('registered', id, user_of_mail.address, '{"by": "e-mail"}', user_of_mail.now);
   return id;
@@ -412,10 +416,6 @@ as account_of returns it, and what return_mail_token stores again. Null if the t
 confirmation leaves the password only with a proof, as for confirm_email.
 $$;
 
-create or replace function auth_api.return_mail_token(token jsonb, user_id auth.user_id, epoch integer) returns void
-language sql volatile security definer set search_path = '' as $$
-  insert into auth_private.one_time_tokens
-  select t.*
 create or replace function auth_api.prove_mailbox(
   token_hash bytea, user_id auth.user_id, address inet, now timestamptz)
 returns boolean
@@ -434,6 +434,10 @@ Takes the token of a sign-in by e-mail in place of a recent sign-in of a user wh
 mailbox together prove the account, so the e-mail is confirmed and nothing ends. False if the token is not valid.
 $$;
 
+create or replace function auth_api.return_mail_token(token jsonb, user_id auth.user_id, epoch integer) returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into auth_private.one_time_tokens
+  select t.*
   from jsonb_populate_record(null::auth_private.one_time_tokens, token) as t
   where exists (
     select from auth_private.accounts as a

@@ -538,8 +538,8 @@ create table auth_private.hooks (
 
   constraint hooks_point_known check (
     point in (
-      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'claims', 'send_message',
-      'users_email'))
+      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'new_data', 'claims',
+      'send_message', 'users_email'))
 );
 
 comment on table auth_private.hooks is

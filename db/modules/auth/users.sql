@@ -132,18 +132,39 @@ $$;
 comment on function auth_api.signed_in_user(auth.user_id, uuid) is
   'The user of a session, {user, account, aal, startedAt}; null if it has ended.';
 
+create or replace function auth_private.change_user_metadata(
+  user_id auth.user_id, changes jsonb, max integer default null)
+returns boolean
+language plpgsql volatile set search_path = '' as $$
+declare
+  previous constant jsonb := (
+    select a.user_metadata
+    from auth_private.accounts as a
+    where a.user_id = change_user_metadata.user_id
+    for no key update);
+  changed constant jsonb := auth_private.merged(previous, changes);
+begin
+  if octet_length(changed::text) > max then return false; end if;
+  if changed <> previous then
+    update auth_private.accounts as a
+    set user_metadata = changed
+    where a.user_id = change_user_metadata.user_id;
+    perform auth_private.call_hook('new_data', change_user_metadata.user_id, changed);
+  end if;
+  return true;
+end $$;
+
+comment on function auth_private.change_user_metadata(auth.user_id, jsonb, integer) is $$
+Changes what a user says about themselves, and calls the hook new_data. False if it would have more than `max` bytes.
+$$;
+
 create or replace function auth_api.merge_user_metadata(user_id auth.user_id, changes jsonb, max integer)
 returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with merged as (
-    update auth_private.accounts as a
-    set user_metadata = auth_private.merged(a.user_metadata, changes)
-    where a.user_id = merge_user_metadata.user_id
-      and octet_length(auth_private.merged(a.user_metadata, changes)::text) <= merge_user_metadata.max
-    returning true
-  )
-  select exists (select from merged)
-$$;
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform auth_private.act_for(merge_user_metadata.user_id);
+  return auth_private.change_user_metadata(merge_user_metadata.user_id, changes, max);
+end $$;
 
 comment on function auth_api.merge_user_metadata(auth.user_id, jsonb, integer) is $$
 Changes the metadata that a user writes: each key that is null is deleted. False if it would have more than `max` bytes.

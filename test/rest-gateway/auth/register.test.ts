@@ -31,6 +31,24 @@ describe("POST /auth/register", () => {
     expect(JSON.stringify(await client.sql("select password_hash from auth_private.accounts"))).not.toContain(PASSWORD);
   });
 
+  test.each(["/auth/register", "/users"])("%s: no further field gives a new user rights, or an id", async (path) => {
+    const claimed = { role: "admin", permissions: ["*"], id: 1, userId: 1, isAdmin: true, disabled: false };
+    const proofs = { emailConfirmed: true, email_confirmed_at: "2020-01-01", emailVerified: true, password_hash: "x" };
+    const email = `eve${path.length}@test.example`;
+    const { status, json } = await sendJson(client, path, {
+      ...{ name: "Eve", email, password: PASSWORD, ...claimed, ...proofs, data: { role: "admin" }, unknown: 1 },
+    });
+    expect([status, (json.user ?? json).id === 1]).toEqual([201, false]);
+    const [account] = await client.sql(
+      `select a.role, a.permissions, a.email_confirmed_at, a.app_metadata, a.user_metadata
+       from auth_private.accounts as a join auth_private.login_emails as e using (user_id) where e.email = $1`,
+      email,
+    );
+    expect(account).toEqual({
+      ...{ role: "authenticated", permissions: [], email_confirmed_at: null, app_metadata: {}, user_metadata: {} },
+    });
+  });
+
   test("names all invalid fields at once", async () => {
     const { status, json } = await register({ email: 7, password: "short", username: "two words" });
     expect([status, json.error.code]).toEqual([400, "MISSING_FIELD"]);

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:25a4374b9d93c904411656e8b64350d020841d93
+--! Hash: sha1:3be87698394890a304449562947431c0a1390781
 --! Message: the demo
 
 --! Included roles.sql
@@ -326,7 +326,8 @@ create or replace function internal.new_user(fields jsonb) returns bigint
 language plpgsql volatile set search_path = '' as $$
 begin
   perform internal.release_email(fields ->> 'email');
-  return (internal.add_user(fields)).id;
+  -- What users say about themselves at /auth/v1 is no column: the account keeps it.
+  return (internal.add_user(fields - 'data')).id;
 end $$;
 
 comment on function internal.new_user(jsonb) is $$

@@ -36,7 +36,8 @@ create or replace function internal.new_user(fields jsonb) returns bigint
 language plpgsql volatile set search_path = '' as $$
 begin
   perform internal.release_email(fields ->> 'email');
-  return (internal.add_user(fields)).id;
+  -- What users say about themselves at /auth/v1 is no column: the account keeps it.
+  return (internal.add_user(fields - 'data')).id;
 end $$;
 
 comment on function internal.new_user(jsonb) is $$
