@@ -86,6 +86,7 @@ export const ACCOUNTS = {
   /** For a signed-in user. */
   "passkey refused": [400, "VALIDATION_ERROR", "the passkey was not accepted: try again with one of this account"],
   "passkey not valid": [400, "VALIDATION_ERROR", "the passkey cannot be added: {why}"],
+  "passkey challenge not valid": [400, "VALIDATION_ERROR", "the passkey was not accepted: its challenge {why}"],
   "passkey taken": [409, "RESOURCE_CONFLICT", "this passkey is registered already"],
   "too many passkeys": [409, "RESOURCE_CONFLICT", "the user has {max} passkeys already: delete one first"],
   "no such passkey": [404, "RESOURCE_NOT_FOUND", "there is no passkey with this id"],

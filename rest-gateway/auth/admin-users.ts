@@ -161,6 +161,12 @@ export class AdminUsers {
     return this.#functions.call("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
   }
 
+  /** Returns false if the user has no such passkey. */
+  deletePasskey(id: string, passkeyId: string, address: string): Promise<boolean> {
+    const values = [id, passkeyId, address || null, this.#functions.now()];
+    return this.#functions.call("delete_passkey($1, $2::uuid, $3::inet, $4::timestamptz)", values);
+  }
+
   async endSignIns(id: string, address: string): Promise<void> {
     await this.#functions.call("end_sign_ins($1, $2::inet)", [id, address || null]);
   }

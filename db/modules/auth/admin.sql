@@ -236,6 +236,51 @@ Removes a second factor of a user, or all of them if the id is null, and ends al
 false.
 $$;
 
+create or replace function auth_api.delete_passkey(user_id auth.user_id, id uuid, address inet, now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare detail jsonb;
+begin
+  perform set_config('request.address', coalesce(host(delete_passkey.address), ''), true);
+  perform auth_private.require_operator(delete_passkey.user_id);
+  perform from auth_private.accounts as a
+  where a.user_id = delete_passkey.user_id
+  for no key update;
+  select jsonb_build_object('by', 'operator', 'name', p.name)
+  into detail
+  from auth_private.passkeys as p
+  where p.id = delete_passkey.id
+    and p.user_id = delete_passkey.user_id;
+  if not found then return false; end if;
+
+  perform auth_private.delete_factors(delete_passkey.user_id, array[delete_passkey.id]);
+  -- They may have begun with this one.
+  perform auth_private.end_sessions(
+    array(
+      select s.id
+      from auth_private.sessions as s
+      where s.user_id = delete_passkey.user_id
+        and s.revoked_at is null
+        and s.methods -> -1 ->> 'method' = 'passkey'),
+    delete_passkey.now);
+  -- The others may have proved it.
+  update auth_private.sessions as s
+  set aal = 1
+  where s.user_id = delete_passkey.user_id
+    and s.aal = 2;
+  perform auth_api.note_event('passkey_removed', delete_passkey.user_id, address, detail, delete_passkey.now);
+  if not auth_private.has_factor(delete_passkey.user_id) then
+    perform auth_api.note_event(
+      'mfa_disabled', delete_passkey.user_id, address, '{"by": "operator"}', delete_passkey.now);
+  end if;
+  return true;
+end $$;
+
+comment on function auth_api.delete_passkey(auth.user_id, uuid, inet, timestamptz) is $$
+Removes a passkey of a user, and the backup codes with the last second factor. The sessions that a passkey has begun
+end, and the others fall to aal1. False if there is none.
+$$;
+
 create or replace function auth_api.end_sign_ins(user_id auth.user_id, address inet) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin

@@ -122,6 +122,13 @@ revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if
 it is disabled.
 $$;
 
+create or replace function auth_api.is_spent(challenge uuid) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select from auth_private.spent_challenges as c where c.id = is_spent.challenge)
+$$;
+
+comment on function auth_api.is_spent(uuid) is 'Whether a challenge was used before.';
+
 create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with spent as (

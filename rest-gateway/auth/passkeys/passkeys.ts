@@ -125,7 +125,7 @@ export class Passkeys {
     const { domain, origins } = relyingParty;
     const clientData = this.#clientDataOf(credential);
     const challenge = clientData && challenges.idOf(clientData.challenge, purposeOf(id, session));
-    if (!challenge) throw problem("passkey not valid", { why: "its challenge is unknown or has expired: start again" });
+    if (!challenge) throw unknownChallenge();
     const { verifyRegistrationResponse } = await webauthn();
     const verified = await verifyRegistrationResponse({
       response: { ...credential, clientExtensionResults: {} } as RegistrationResponseJSON,
@@ -159,6 +159,13 @@ export class Passkeys {
     const added = await this.repository.add(signIn, passkey, codes, MAX_PASSKEYS, address);
     if (added.outcome !== "added") throw REFUSALS[added.outcome]();
     return added;
+  }
+
+  /** Throws Problem unless this is the id of the challenge that was signed to sign in. */
+  requireChallenge({ response }: PasskeySignature, id: string): void {
+    const clientData = clientDataOf(response);
+    if (clientData === null || this.#options.challenges.idOf(clientData.challenge, SIGN_IN) !== id.toLowerCase())
+      throw unknownChallenge();
   }
 
   /** Returns null for a signature that is not valid. Rejects with Problem for a page that may not use passkeys. */
@@ -204,9 +211,14 @@ export class Passkeys {
   }
 }
 
+export const unknownChallenge = () =>
+  problem("passkey challenge not valid", { why: "is unknown or has expired: start again" });
+
+export const spentChallenge = () => problem("passkey challenge not valid", { why: "was used before: start again" });
+
 const REFUSALS = {
   ended: () => problem("revoked token"),
-  spent: () => problem("passkey not valid", { why: "its challenge was used before: start again" }),
+  spent: () => spentChallenge(),
   full: () => problem("too many passkeys", { max: MAX_PASSKEYS }),
   taken: () => problem("passkey taken"),
 };

@@ -67,6 +67,10 @@ export class PasskeyRepository {
     return this.#functions.call("find_passkey($1::bytea)", [bytes(credentialId)]);
   }
 
+  isSpent(challenge: string): Promise<boolean> {
+    return this.#functions.call("is_spent($1::uuid)", [challenge]);
+  }
+
   /** The first second factor of the user stores the backup codes, and ends all sign-ins except the given one. */
   add(
     { id, session }: CurrentSignIn,

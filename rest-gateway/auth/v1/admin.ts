@@ -102,14 +102,13 @@ export async function listUserPasskeys(call: AuthCall): Promise<object> {
   return (await call.auth.passkeys.repository.list(id)).map(describePasskey);
 }
 
-/** `DELETE /admin/users/{id}/passkeys/{passkeyId}`: ends all sign-ins of the user, as the deletion of a factor does. */
+/** `DELETE /admin/users/{id}/passkeys/{passkeyId}`: ends the sign-ins that began with a passkey; those with a password go on. */
 export async function deleteUserPasskey(call: AuthCall): Promise<void> {
   const { auth, request, client } = call;
   const { id } = await found(call);
-  const passkey = String(request.params.passkeyId).toLowerCase();
-  const isOne = (await auth.passkeys.repository.list(id)).some((each) => each.id === passkey);
-  if (!isOne) throw problem("no such passkey");
-  await adminUsersOf(call).resetFactor(id, passkey, client.address);
+  const passkey = String(request.params.passkeyId);
+  if (!isUuid(passkey) || !(await adminUsersOf(call).deletePasskey(id, passkey, client.address)))
+    throw problem("no such passkey");
   auth.forget(id);
 }
 

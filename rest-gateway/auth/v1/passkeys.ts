@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
+import { Problem, problem } from "../../../db/problems/problem.ts";
+import type { Reason } from "../../../db/problems/reasons.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import { deviceOf } from "../device.ts";
 import { readChallenge } from "../passkeys/challenges.ts";
 import { CredentialBody, SignatureBody } from "../passkeys/credentials.ts";
+import { spentChallenge, unknownChallenge } from "../passkeys/passkeys.ts";
 import type { PasskeyRow } from "../passkeys/repository.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
@@ -86,7 +88,7 @@ export async function provePasskey(
   const { auth, client } = call;
   if (factor.status === "unverified") {
     const { id, friendly_name: name } = factor;
-    await createPasskey(call, signedIn, { challenge, credential }, { id, name });
+    await createPasskey(call, signedIn, { challenge, credential }, { id, name }).catch(refuseFactor);
     return void (await forgetPasskey(call, signedIn, id));
   }
   const signature = parse(SignatureBody, credential);
@@ -98,6 +100,20 @@ export async function provePasskey(
   }
 }
 
+/** What `/passkeys` refuses → the same at `/factors`, whose codes on the wire are others. */
+const OF_FACTOR: Partial<
+  Readonly<Record<Reason, "factor challenge expired" | "passkey refused" | "too many factors">>
+> = {
+  "passkey challenge not valid": "factor challenge expired",
+  "passkey not valid": "passkey refused",
+  "too many passkeys": "too many factors",
+};
+
+function refuseFactor(error: unknown): never {
+  const reason = error instanceof Problem ? OF_FACTOR[error.reason] : undefined;
+  throw reason === undefined ? error : problem(reason);
+}
+
 async function createPasskey(
   { auth, request, client }: AuthCall,
   { userId: id, session }: SignedIn,
@@ -106,7 +122,7 @@ async function createPasskey(
 ): Promise<string> {
   const name = factor.name || (deviceOf(request, client.address).name ?? "Passkey");
   const passkey = await auth.passkeys.verifyNew(parse(CredentialBody, credential), { id, session }, name);
-  if (passkey.challenge !== challenge.toLowerCase()) throw problem("factor challenge expired");
+  if (passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
   const added = await auth.passkeys.add({ id, session }, { ...passkey, ...factor, name }, [], client.address);
   auth.forget(id);
   return added.id;
@@ -143,8 +159,14 @@ export async function challengePasskey({ auth }: AuthCall): Promise<object> {
 
 /** `POST /passkeys/authentication/verify`: a passkey is two factors, so the session has `aal2`. */
 export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> {
-  const signature = parse(SignatureBody, (await sentIn(call)).credential);
-  const login = await call.auth.signIn.admitPasskey(signature, call.client);
+  const { passkeys, signIn } = call.auth;
+  const { challenge, credential } = await sentIn(call);
+  const signature = parse(SignatureBody, credential);
+  passkeys.requireChallenge(signature, challenge);
+  const login = await signIn.admitPasskey(signature, call.client).catch(async (error) => {
+    const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
+    throw isRefused && (await passkeys.repository.isSpent(challenge)) ? spentChallenge() : error;
+  });
   return startAuthSession(call, login.account, "passkey", login);
 }
 

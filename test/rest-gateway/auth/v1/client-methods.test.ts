@@ -18,8 +18,8 @@ const WORKS = {
     ...["list", "update", "delete"],
   ],
   admin: ["createUser", "getUserById", "listUsers", "signOut"],
-  "admin.mfa": ["listFactors", "deleteFactor"],
-  "admin.passkey": ["listPasskeys", "deletePasskey"],
+  "admin.mfa": ["listFactors"],
+  "admin.passkey": ["listPasskeys"],
 };
 
 /** Methods that work, with a difference that docs/supabase-js.md names. */
@@ -40,6 +40,8 @@ const DIFFERS = {
   mfa: ["enroll", "unenroll"],
   "mfa.webauthn": ["enroll", "register"],
   admin: ["deleteUser", "generateLink", "inviteUserByEmail", "updateUserById"],
+  "admin.mfa": ["deleteFactor"],
+  "admin.passkey": ["deletePasskey"],
 };
 
 /** Methods that docs/supabase-js.md lists as not supported. */

@@ -32,10 +32,18 @@ describe("passkeys by /auth/v1", () => {
   test("a credential is added once, and only with the challenge that it has signed", async () => {
     const { token, used } = await userWithPasskey();
     const verify = (body: object) => send("POST /auth/v1/passkeys/registration/verify", { token, body });
-    expect(codeOf(await verify(used))).toEqual([422, "mfa_verification_failed"]);
+    const unknown = [400, "webauthn_challenge_not_found"];
+    expect(codeOf(await verify(used))).toEqual(unknown);
     const { json } = await send("POST /auth/v1/passkeys/registration/options", { token, body: {} });
     const credential = newKey().create(json.options);
-    expect(codeOf(await verify({ challenge_id: randomUUID(), credential }))).toEqual([422, "mfa_challenge_expired"]);
+    expect(codeOf(await verify({ challenge_id: randomUUID(), credential }))).toEqual(unknown);
+    const ofSignIn = newKey().create({ ...json.options, challenge: (await challenge()).options.challenge });
+    expect(codeOf(await verify({ challenge_id: json.challenge_id, credential: ofSignIn }))).toEqual(unknown);
+    const response = { ...credential.response, attestationObject: "o2NmbXQ" };
+    const broken = { ...credential, response };
+    expect(codeOf(await verify({ challenge_id: json.challenge_id, credential: broken }))).toEqual([
+      ...[400, "webauthn_verification_failed"],
+    ]);
     expect(codeOf(await verify({ challenge_id: json.challenge_id, credential: {} }))).toEqual([
       400,
       "validation_failed",
@@ -90,26 +98,44 @@ describe("passkeys by /auth/v1", () => {
     const verify = (challenge_id: string, credential: object) =>
       send("POST /auth/v1/passkeys/authentication/verify", { body: { challenge_id, credential } });
     const { challenge_id: id, options } = await challenge();
-    expect(codeOf(await verify(id, newKey().get(options)))).toEqual([422, "mfa_verification_failed"]);
+    expect(codeOf(await verify(id, newKey().get(options)))).toEqual([400, "webauthn_verification_failed"]);
+    expect(codeOf(await verify(randomUUID(), key.get(options)))).toEqual([400, "webauthn_challenge_not_found"]);
     expect((await verify(id, key.get(options))).json).toMatchObject({ access_token: expect.any(String) });
-    expect(codeOf(await verify(id, key.get(options)))).toEqual([422, "mfa_verification_failed"]);
+    expect(codeOf(await verify(id, key.get(options)))).toEqual([400, "webauthn_challenge_not_found"]);
     expect(codeOf(await send(`DELETE /auth/v1/passkeys/${randomUUID()}`, { token: "x" }))[0]).toBe(403);
   });
 
-  test("auth.admin.passkey lists the passkeys of a user and deletes them, which ends the sign-ins", async () => {
-    const { id: passkey, token } = await userWithPasskey();
+  test("auth.admin.passkey lists the passkeys of a user and deletes them, which ends the sign-ins with one alone", async () => {
+    const { id: passkey, token, key } = await userWithPasskey();
+    const { challenge_id, options } = await challenge();
+    const body = { challenge_id, credential: key.get(options) };
+    const byPasskey = (await send("POST /auth/v1/passkeys/authentication/verify", { body })).json.access_token;
     const { id } = (await send("GET /auth/v1/user", { token })).json;
     const { admin } = client("service_role").auth;
     const listed = await admin.passkey.listPasskeys({ userId: id });
-    expect([listed.error, listed.data]).toEqual([
-      null,
-      [{ id: passkey, friendly_name: "node", created_at: expect.any(String) }],
-    ]);
+    const times = { created_at: expect.any(String), last_used_at: expect.any(String) };
+    expect([listed.error, listed.data]).toEqual([null, [{ id: passkey, friendly_name: "node", ...times }]]);
     const stranger = { userId: id, passkeyId: randomUUID() };
     expect(failureOf(await admin.passkey.deletePasskey(stranger))).toEqual([404, "webauthn_credential_not_found"]);
     expect(failureOf(await client().auth.admin.passkey.listPasskeys({ userId: id }))).toEqual([403, "not_admin"]);
     expect((await admin.passkey.deletePasskey({ userId: id, passkeyId: passkey })).error).toBeNull();
     expect((await admin.passkey.listPasskeys({ userId: id })).data).toEqual([]);
-    expect((await send("GET /auth/v1/user", { token })).status).toBe(403);
+    expect(failureOf(await admin.passkey.deletePasskey({ userId: id, passkeyId: passkey }))[0]).toBe(404);
+    expect(codeOf(await send("GET /auth/v1/user", { token: byPasskey }))).toEqual([403, "session_not_found"]);
+    expect((await send("GET /auth/v1/user", { token })).status).toBe(200);
+  });
+
+  test("after one of two passkeys is deleted, a session proves the other one before it goes on", async () => {
+    const user = await userWithPasskey();
+    const { token, id } = user;
+    const other = newKey();
+    const begun = await send("POST /auth/v1/passkeys/registration/options", { token, body: {} });
+    const body = { challenge_id: begun.json.challenge_id, credential: other.create(begun.json.options) };
+    await send("POST /auth/v1/passkeys/registration/verify", { token, body });
+    const { json } = await send("GET /auth/v1/user", { token });
+    const { admin } = client("service_role").auth;
+    expect((await admin.passkey.deletePasskey({ userId: json.id, passkeyId: id })).error).toBeNull();
+    expect((await send("GET /auth/v1/user", { token })).json.factors).toHaveLength(1);
+    expect(codeOf(await send("GET /auth/v1/passkeys", { token }))).toEqual([403, "insufficient_aal"]);
   });
 });
