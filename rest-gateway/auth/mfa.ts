@@ -130,9 +130,16 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Creates the pending secret of the only factor, or of one with a name. Rejects with the Problem of REFUSED. */
-  async begin({ id, username }: Account, name: string | null = null): Promise<Begun> {
-    const { factors, box, clock, issuer } = this.#options;
+  /**
+   * Creates the pending secret of the only factor, or of one with a name. Apps show it with `issuer`, which is the name of the service
+   * unless it is given. Rejects with the Problem of REFUSED.
+   */
+  async begin(
+    { id, username }: Account,
+    name: string | null = null,
+    issuer: string = this.#options.issuer,
+  ): Promise<Begun> {
+    const { factors, box, clock } = this.#options;
     const secret = await newTotpSecret();
     const named = name === null ? null : { name, max: MAX_FACTORS };
     const begun = await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, named);

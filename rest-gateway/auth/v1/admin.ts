@@ -19,6 +19,7 @@ const MAX_PER_PAGE = 1000;
 export async function listUsers(call: AuthCall): Promise<object> {
   await requireServiceKey(call);
   const { auth, request, response } = call;
+  for (const name of ["filter", "sort"]) if (request.query[name]) throw invalid(`There is no parameter ${name}`);
   const page = numberIn(request.query.page, 1);
   const size = Math.min(numberIn(request.query.per_page, 50), MAX_PER_PAGE);
   const { users, total } = await auth.adminUsers.list((page - 1) * size, size);
@@ -134,10 +135,10 @@ async function found(call: AuthCall): Promise<Found> {
 type Sent = Awaited<ReturnType<typeof readAuthBody<(typeof AdminUser)["_output"]>>>;
 
 function changesOf(
-  { email_confirm, role, ban_duration, user_metadata, app_metadata, phone, id }: Sent,
+  { email_confirm, role, ban_duration, user_metadata, app_metadata, phone, phone_confirm, id }: Sent,
   now: number,
 ): AccountChanges {
-  if (phone) throw problem("phones off");
+  if (phone || phone_confirm) throw problem("phones off");
   if (id) throw invalid("The id of a user cannot be chosen");
   return {
     ...(email_confirm && { emailConfirmed: true }),

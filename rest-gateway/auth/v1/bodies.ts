@@ -5,7 +5,7 @@ import { type BodyLimits, readBytes } from "../../../http/pipeline/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import { invalid } from "./problem.ts";
 
-// The request bodies of /auth/v1. Unknown fields are ignored, unless a comment says otherwise, and null is the same as a missing field.
+// The request bodies of /auth/v1. Unknown fields are ignored, except those of EFFECTIVE, and null is the same as a missing field.
 
 const text = (max: number) =>
   z
@@ -89,7 +89,12 @@ export const AdminUser = z.strictObject({
 export const LinkRequest = z.object({ type: text(30), email, new_email: email, password, data: metadata });
 export const InvitedUser = z.object({ email, data: metadata });
 export const Deletion = z.object({ should_soft_delete: z.boolean().nullish() });
-export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });
+export const FactorChange = z.object({
+  factor_type: text(20),
+  friendly_name: text(100),
+  issuer: text(100),
+  phone: text(MAX_EMAIL),
+});
 export const FactorCode = z.object({
   challenge_id: text(100),
   code: text(20),
@@ -98,16 +103,33 @@ export const FactorCode = z.object({
 export const PasskeyAnswer = z.object({ challenge_id: text(100), credential: z.unknown() });
 export const PasskeyChange = z.object({ friendly_name: text(100) });
 
+/** Fields of Supabase Auth that change an account. Where one is not used, it is refused: a client would believe that it was. */
+const EFFECTIVE = [
+  ...["app_metadata", "user_metadata", "role", "ban_duration", "email_confirm", "id", "nonce", "password"],
+  ...["password_hash", "phone", "phone_confirm", "channel"],
+];
+
+function refuseUnused(sent: unknown, shape: object): void {
+  for (const name of EFFECTIVE) {
+    if (Object.hasOwn(shape, name) || !(sent as Readonly<Record<string, unknown>> | null)?.[name]) continue;
+    if (name === "app_metadata") throw problem("metadata of administrators");
+    throw /^phone|^channel/.test(name) ? problem("phones off") : invalid(`there is no field ${name}`);
+  }
+}
+
 /** Rejects with Problem. An empty body counts as `{}`. */
 export async function readAuthBody<Body>(
   request: IncomingMessage,
   limits: BodyLimits,
-  schema: z.ZodType<Body>,
+  schema: z.ZodType<Body> & { readonly shape: object },
 ): Promise<Body> {
   const bytes = await readBytes(request, limits.bodyLimit);
   const sent = bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits);
   const result = schema.safeParse(sent);
-  if (result.success) return result.data;
+  if (result.success) {
+    refuseUnused(sent, schema.shape);
+    return result.data;
+  }
   const [issue] = result.error.issues;
   const { path, message } = issue!;
   if (issue!.code === "unrecognized_keys") throw invalid(`there is no field ${issue!.keys.join(", ")}`);

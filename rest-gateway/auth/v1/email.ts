@@ -35,7 +35,8 @@ export async function requestCode(call: AuthCall): Promise<object> {
 
 /** `POST /recover`: an e-mail whose link opens the page that sets a password. */
 export async function requestRecovery(call: AuthCall): Promise<object> {
-  const { email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  const { phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  if (phone) throw problem("phones off");
   return send(call, "reset", email);
 }
 
@@ -44,8 +45,8 @@ const RESENT: Readonly<Record<string, RequestedKind>> = { signup: "confirm", ema
 
 /** `POST /resend`: the e-mail of a sign-up, or of a change of the e-mail, once more. */
 export async function resendMail(call: AuthCall): Promise<object> {
-  const { type, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
-  if (type === "sms" || type === "phone_change") throw problem("phones off");
+  const { type, phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  if (phone || type === "sms" || type === "phone_change") throw problem("phones off");
   return send(call, ofType(RESENT, type), email);
 }
 

@@ -21,14 +21,16 @@ const CHALLENGE_SECONDS = 300;
 export async function enrollFactor(call: AuthCall): Promise<object> {
   const { auth, request } = call;
   const signedIn = await signedInOf(call);
-  const { factor_type: type, friendly_name: name } = await readAuthBody(request, auth.limits, FactorChange);
+  const sent = await readAuthBody(request, auth.limits, FactorChange);
+  const { factor_type: type, friendly_name: name, issuer } = sent;
   if (type !== "totp" && type !== "webauthn") throw invalid("factor_type needs to be totp or webauthn");
+  if (sent.phone) throw problem("phones off");
   if (signedIn.user.is_anonymous) throw problem("anonymous user");
   if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);
   if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
-  const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "");
+  const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "", issuer || undefined);
   // Loaded only here: it takes 7 MB.
   const { default: qrcode } = await import("qrcode");
   const code = await qrcode.toString(uri, { type: "svg" });

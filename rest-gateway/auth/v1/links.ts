@@ -37,6 +37,8 @@ export async function generateLink(call: AuthCall): Promise<object> {
     throw invalid("Enable secure email change to generate link for current email");
   if (!Object.hasOwn(KINDS, sent.type ?? "")) throw invalid(`type must be ${Object.keys(KINDS).join(", ")}`);
   const type = sent.type as LinkType;
+  if (sent.password && type !== "signup") throw invalid("password is only for the type signup");
+  if (sent.new_email && type !== "email_change_new") throw invalid("new_email is only for the type email_change_new");
   const email = requireEmail(sent.email ?? "");
   const change = type === "email_change_new" ? await changeTo(call, sent.new_email ?? "") : {};
   const { user, id, isNew } = await userFor(call, type, email, sent);
@@ -62,8 +64,8 @@ export async function generateLink(call: AuthCall): Promise<object> {
 export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   await requireServiceKey(call);
   const { auth, request, client } = call;
-  if (!auth.mail.isOn) throw problem("no mail");
   const sent = await readAuthBody(request, auth.limits, InvitedUser);
+  if (!auth.mail.isOn) throw problem("no mail");
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
   const returnTo = returnToIn(call);
@@ -84,10 +86,10 @@ type Metadata = Readonly<Record<string, unknown>>;
 /** The user of a link, who is created unless there is one. Rejects with Problem. */
 async function userFor(call: AuthCall, type: LinkType, email: string, { password, data }: Sent) {
   const { auth, client } = call;
-  const account = await auth.repository.findAccount(email);
-  if (account !== null) {
   const users = adminUsersOf(call);
   const isInvited = type === "invite";
+  const account = await auth.repository.findAccount(email);
+  if (account !== null) {
     const isTaken = account.emailConfirmedAt !== null && account.passwordHash !== null;
     if (isTaken && (type === "signup" || isInvited)) throw problem("email taken");
     const user = isInvited

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type Request, type RequestHandler, Router } from "express";
+import { problem } from "../../../db/problems/problem.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
@@ -126,6 +127,10 @@ export function authV1Router(auth: Auth): Router {
     methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, handler) });
   }
   const router = Router({ strict: true, caseSensitive: true });
+  // It is the path of no factor.
+  router.all("/auth/v1/factors/recovery-codes{/*path}", () => {
+    throw problem("no such path");
+  });
   for (const [path, handlers] of methods)
     router.all(`/auth/v1${path.replace(/\{(\w+)\}/g, ":$1")}`, byMethod(handlers as Methods));
   return router;

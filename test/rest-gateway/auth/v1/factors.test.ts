@@ -26,11 +26,14 @@ describe("supabase.auth.mfa", () => {
 
   test("enrols a factor, which the first code verifies and which raises the session to aal2", async () => {
     const { client: own, id: user } = await newUser();
-    const { data, error } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "phone" });
+    const { data, error } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "phone", issuer: "My App" });
     expect(error).toBeNull();
     expect(data).toMatchObject({
       ...{ id: expect.stringMatching(UUID), type: "totp", friendly_name: "phone" },
-      totp: { secret: expect.stringMatching(/^[A-Z2-7]+$/), uri: expect.stringContaining("otpauth://totp/") },
+      totp: {
+        secret: expect.stringMatching(/^[A-Z2-7]+$/),
+        uri: expect.stringMatching(/^otpauth:\/\/totp\/My%20App:.*issuer=My%20App/),
+      },
     });
     const { totp, id } = data as { id: string; totp: { secret: string; qr_code: string } };
     expect(totp.qr_code).toMatch(/^data:image\/svg\+xml;utf-8,<svg /);
