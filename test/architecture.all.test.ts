@@ -246,6 +246,11 @@ test("no line of SQL has more than 120 characters", () => {
   expect(long).toEqual([]);
 });
 
+test("the SQL of the modules is ASCII, so that a database of any encoding takes it", () => {
+  const others = globSync("db/modules/**/*.sql").filter((file) => /[^\p{ASCII}]/u.test(readFileSync(file, "utf8")));
+  expect(others).toEqual([]);
+});
+
 test("no source file has more than 300 lines but the table of settings", () => {
   const long = sources.filter((file) => readFileSync(file, "utf8").split("\n").length > 301);
   expect(long).toEqual(["config/settings.ts"]);

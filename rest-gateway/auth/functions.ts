@@ -1,5 +1,5 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
-import { isTimeout } from "../../db/errors.ts";
+import { type DatabaseErrorLike, isTimeout } from "../../db/errors.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
@@ -13,6 +13,9 @@ export type Call = { readonly call: string; readonly values: readonly (string | 
 
 /** The service itself: "none" keeps the login role of the pool. */
 const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
+
+/** In a database whose encoding is not UTF8. */
+const UNTRANSLATABLE = "22P05";
 
 /** Calls the functions of `auth_api`, the only objects of authentication that the login role of the service may use. */
 export class AuthFunctions {
@@ -55,6 +58,11 @@ export class AuthFunctions {
       this.#onError(error);
       // Also of a hook whose other errors are faults of the service.
       if (isTimeout(error)) throw problem("too slow", { cause: error });
+      if ((error as DatabaseErrorLike).code === UNTRANSLATABLE)
+        throw problem("invalid fields", {
+          message: "the database cannot store a character of the request",
+          cause: error,
+        });
       throw error;
     } finally {
       recipient?.close();

@@ -531,7 +531,7 @@ test("auth.act_as without a transaction fails, and says that begin comes first",
     await expect(owner.query(alone)).rejects.toMatchObject({
       code: "25P01",
       message: expect.stringMatching(/^begin a transaction first: /),
-      hint: "begin; select auth.act_as(…); …; rollback;",
+      hint: "begin; select auth.act_as(...); ...; rollback;",
     });
   await owner.query("begin");
   const { rows } = await owner.query("select auth.act_as('anon')");

@@ -13,7 +13,7 @@ begin
   then
     raise no_active_sql_transaction using
       message = 'begin a transaction first: auth.act_as lasts until the end of the transaction',
-      hint = 'begin; select auth.act_as(…); …; rollback;';
+      hint = 'begin; select auth.act_as(...); ...; rollback;';
   end if;
   select coalesce(auth_private.claims_of(a), '{}') || jsonb_build_object(
       'sub', a.user_id::text, 'name', a.name, 'role', a.role, 'permissions', a.permissions, 'type', 'access')

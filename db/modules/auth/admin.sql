@@ -399,7 +399,7 @@ begin
   if not found then
     raise object_not_in_prerequisite_state using
       message = 'accounts do not belong to rows of a table: delete the account alone',
-      hint = 'select auth.use_users(…) in a migration.';
+      hint = 'select auth.use_users(...) in a migration.';
   end if;
   -- Read by note_deleted_account.
   perform set_config('request.successor', coalesce(successor::text, ''), true);

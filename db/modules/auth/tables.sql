@@ -265,7 +265,7 @@ create table auth_private.passkeys (
   credential_id bytea not null, -- as its authenticator names it
   public_key    bytea not null, -- COSE
   counter       bigint not null, -- of the last signature; 0 if the authenticator does not count
-  transports    text[] not null, -- how a browser reaches the authenticator: "internal", "usb" …
+  transports    text[] not null, -- how a browser reaches the authenticator: "internal", "usb" ...
   is_synced     boolean not null, -- whether it may be on several devices of the user
   created_at    timestamptz not null,
   last_used_at  timestamptz, -- null until it has signed in
@@ -456,7 +456,7 @@ create table auth_private.providers (
 comment on table auth_private.providers is
   'Identity providers beside those of the file AUTH_PROVIDERS, in the same format.';
 comment on constraint providers_secrets_elsewhere on auth_private.providers is
-  'a secret is not stored here: name an environment variable, {"env": "AUTH_SECRET_…"}';
+  'a secret is not stored here: name an environment variable, {"env": "AUTH_SECRET_..."}';
 
 -- Identities at other providers that accounts sign in with. An identity is an issuer and a subject; an e-mail is not.
 create table auth_private.identities (

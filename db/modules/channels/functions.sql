@@ -48,7 +48,7 @@ begin
 end $$;
 
 comment on function realtime.rights_on(text) is
-  'What the caller may do on a private channel: {"broadcast": {"read": …, "write": …}, "presence": {…}}.';
+  'What the caller may do on a private channel: {"broadcast": {"read": ..., "write": ...}, "presence": {...}}.';
 
 create or replace function realtime.send_message(content jsonb, event text, topic text, private boolean) returns void
 language plpgsql volatile set search_path = '' as $$
