@@ -58,18 +58,31 @@ function fromCall(plan: CallPlan, rows: RowsPlan, called: Called, aliases: Alias
   const from: From = {
     // A function that may write must not run twice: for the page and for the total.
     item: counted ? sql`called as ${scope.alias}` : item,
-    scope: counted ? { ...scope, row: rowOf(rows, scope) } : scope,
-    join: isSet ? null : sql`not (${scope.row} is null)`,
+    scope: counted || isOneRow(plan) ? { ...scope, row: rowOf(rows, scope) } : scope,
+    join: isSet || isOneRow(plan) ? null : sql`not (${scope.row} is null)`,
   };
   return { from, item };
 }
 
 export const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
 
-/** Scalar functions are called in the select list, where Postgres stops at LIMIT and a `record` needs no column list. */
-function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
+/**
+ * Scalar functions are called in the select list, where Postgres stops at LIMIT and a `record` needs no column list. So are those of one
+ * row: in FROM, NULL becomes a row of nulls. With OFFSET it is called once.
+ */
+function itemOf(plan: CallPlan, called: Called): Sql {
+  const { returns } = plan.function;
+  if (isOneRow(plan))
+    return sql.subquery(
+      sql`select (c.${NAME}).*${sql.line}from ${sql.subquery(sql`${selected(called)} offset 0`)} as c where c.${NAME} is distinct from null`,
+    );
   return returns.kind === "scalar" || returns.kind === "record" ? sql.subquery(selected(called)) : inFrom(called);
 }
+
+/** Without those that may have one OUT argument, whose type is that of its value. */
+const isOneRow = ({ function: { returns } }: CallPlan) =>
+  !("isSet" in returns && returns.isSet) &&
+  (returns.kind === "table" || (returns.kind === "composite" && returns.columns.size > 1));
 
 /** Rows of a `with` query no longer have the type of the table. */
 const rowOf = ({ source: { table } }: RowsPlan, { alias, row }: Scope): Sql =>
