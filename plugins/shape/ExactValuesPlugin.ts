@@ -14,6 +14,14 @@ const inUtc: Write = (value) =>
 const time: Write = (value) =>
   sql`(case ${value} when '24:00' then '24:00:00.000000' else to_char(date '1970-01-01' + ${value}, 'HH24:MI:SS.US') end)`;
 
+/** `1_0_2_3_4_-5.678901`: years, months, days, hours, minutes, seconds. The formats of `to_char` lose the signs of fractions. */
+const interval: Write = (value) => {
+  const part = (extracted: SQL) => sql`coalesce(${extracted}, 0)`;
+  return sql`(case when ${value} is not null then concat_ws('_',
+  ${part(sql`extract(year from ${value})`)}, ${part(sql`extract(month from ${value})`)}, ${part(sql`extract(day from ${value})`)},
+  ${part(sql`extract(hour from ${value})`)}, ${part(sql`extract(minute from ${value})`)}, ${part(sql`extract(second from ${value})`)}) end)`;
+};
+
 const listOf =
   (write: Write): Write =>
   (values) => {
@@ -27,6 +35,8 @@ const WRITTEN: readonly (readonly [codec: PgCodec, list: PgCodec, write: Write])
   [TYPES.timestamp, LIST_TYPES.timestamp, asJson],
   [TYPES.timestamptz, LIST_TYPES.timestamptz, inUtc],
   [TYPES.time, LIST_TYPES.time, time],
+  [TYPES.timetz, LIST_TYPES.timetz, asJson],
+  [TYPES.interval, LIST_TYPES.interval, interval],
 ];
 
 for (const [codec, list, write] of WRITTEN) {
