@@ -1,4 +1,5 @@
 import type {} from "postgraphile";
+import type { PgCodecAttribute } from "postgraphile/@dataplan/pg";
 import type { GraphQLInputType, GraphQLOutputType } from "postgraphile/graphql";
 
 /** `author: User!`, `tags: [String!]!`, `[Post!]!`, `cursor: String!`: fields whose value cannot be null in the database are non-null. */
@@ -13,7 +14,7 @@ export const NotNullByDeclarationPlugin: GraphileConfig.Plugin = {
 
         if (scope.isCursorField || scope.isPgFieldConnection) return nonNull(field.type);
         if (scope.isPgFieldSimpleCollection) return nonNull(withNonNullItems(build, field.type));
-        if (scope.pgFieldAttribute?.codec.arrayOfCodec) return { ...field, type: withNonNullItems(build, field.type) };
+        if (hasNonNullItems(scope.pgFieldAttribute)) return { ...field, type: withNonNullItems(build, field.type) };
         if (scope.isPgSingleRelationField && alwaysReferencesRow(scope.pgRelationDetails)) return nonNull(field.type);
         return field;
       },
@@ -21,11 +22,15 @@ export const NotNullByDeclarationPlugin: GraphileConfig.Plugin = {
         return scope.pgFieldResource?.parameters ? { ...arg, type: withNonNullItems(build, arg.type) } : arg;
       },
       GraphQLInputObjectType_fields_field(field, build, { scope }) {
-        return scope.pgAttribute?.codec.arrayOfCodec ? { ...field, type: withNonNullItems(build, field.type) } : field;
+        return hasNonNullItems(scope.pgAttribute) ? { ...field, type: withNonNullItems(build, field.type) } : field;
       },
     },
   },
 };
+
+/** An array may have nulls, unless they are of a domain that is not null, or the DBA promises with `@notNullItems` that it has none. */
+const hasNonNullItems = (attribute: PgCodecAttribute | undefined): boolean =>
+  attribute?.codec.arrayOfCodec?.notNull === true || attribute?.extensions?.tags?.notNullItems !== undefined;
 
 /** `[String]` → `[String!]`, and `[String]!` → `[String!]!`; other types stay unchanged. */
 function withNonNullItems<T extends GraphQLOutputType | GraphQLInputType>(build: GraphileBuild.Build, type: T): T {

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:3be87698394890a304449562947431c0a1390781
+--! Hash: sha1:2a8f2d4f76d37d27d233f7a52e973aa4dacbcc7c
 --! Message: the demo
 
 --! Included roles.sql
@@ -664,7 +664,7 @@ comment on column public.articles.author_id is E'@behavior -select\nThe user who
 comment on column public.articles.title is E'@behavior +filterBy +orderBy\nAt least 5 characters.';
 comment on column public.articles.content is 'The text, at most 1 MiB.';
 comment on column public.articles.status is E'@filterable\nDRAFT until the article is published.';
-comment on column public.articles.tags is 'Keywords of 1 to 50 characters each.';
+comment on column public.articles.tags is E'@notNullItems\nKeywords of 1 to 50 characters each.';
 comment on column public.articles.created_at is 'When the article was created.';
 comment on column public.articles.updated_at is 'When the article last changed; null until the first change.';
 
@@ -866,7 +866,7 @@ comment on type public.mutation_result is 'The result of a mutation.';
 comment on column public.mutation_result.success is E'@notNull\nWhether the article was created.';
 comment on column public.mutation_result.message is 'The outcome, as a sentence.';
 comment on column public.mutation_result.article is 'The article, when it was created.';
-comment on column public.mutation_result.errors is 'All errors in the input.';
+comment on column public.mutation_result.errors is E'@notNullItems\nAll errors in the input.';
 
 create or replace function internal.field_errors(input anyelement) returns public.field_error[]
 language plpgsql stable set search_path = '' as $$

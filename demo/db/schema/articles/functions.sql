@@ -22,7 +22,7 @@ comment on type public.mutation_result is 'The result of a mutation.';
 comment on column public.mutation_result.success is E'@notNull\nWhether the article was created.';
 comment on column public.mutation_result.message is 'The outcome, as a sentence.';
 comment on column public.mutation_result.article is 'The article, when it was created.';
-comment on column public.mutation_result.errors is 'All errors in the input.';
+comment on column public.mutation_result.errors is E'@notNullItems\nAll errors in the input.';
 
 create or replace function internal.field_errors(input anyelement) returns public.field_error[]
 language plpgsql stable set search_path = '' as $$

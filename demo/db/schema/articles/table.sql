@@ -71,7 +71,7 @@ comment on column public.articles.author_id is E'@behavior -select\nThe user who
 comment on column public.articles.title is E'@behavior +filterBy +orderBy\nAt least 5 characters.';
 comment on column public.articles.content is 'The text, at most 1 MiB.';
 comment on column public.articles.status is E'@filterable\nDRAFT until the article is published.';
-comment on column public.articles.tags is 'Keywords of 1 to 50 characters each.';
+comment on column public.articles.tags is E'@notNullItems\nKeywords of 1 to 50 characters each.';
 comment on column public.articles.created_at is 'When the article was created.';
 comment on column public.articles.updated_at is 'When the article last changed; null until the first change.';
 
