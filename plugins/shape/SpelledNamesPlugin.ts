@@ -25,10 +25,20 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
       },
       constantCase: (previous, _options, text) => orSpelled(previous!(text), text).replace(/^_+/, "_"),
       enumValue(previous, _options, value, codec) {
-        // PostGraphile looks each value up in an object, which finds `constructor` and the like.
-        const name = value in {} ? value : previous!(value, codec);
-        const spelled = orSpelled(name.replace(/\W+/g, "_").replace(/^_+/, "_"), value);
-        return spelled.replace(/^(?=\d|(?:true|false|null)$)/, "_");
+        const spelled = (label: string) => {
+          // PostGraphile looks each value up in an object, which finds `constructor` and the like.
+          const name = label in {} ? label : previous!(label, codec);
+          const plain = orSpelled(name.replace(/\W+/g, "_").replace(/^_+/, "_"), label);
+          return plain.replace(/^(?=\d|(?:true|false|null)$)/, "_");
+        };
+        const names =
+          enumNames.get(codec) ??
+          namesOf(
+            codec.values.map((each) => each.value),
+            spelled,
+          );
+        enumNames.set(codec, names);
+        return names.get(value) ?? spelled(value);
       },
       // The name is spelled before these inflectors add a word to it, or remove the underscore of an array.
       typeCodecName(previous, _options, { pgType, ...details }) {
@@ -43,6 +53,22 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+const enumNames = new WeakMap<object, ReadonlyMap<string, string>>();
+
+/** Of labels that have one name, all but the first get a number: `a-b` is `a_b`, and then `a b` is `a_b_2`. */
+function namesOf(labels: readonly string[], nameOf: (label: string) => string): ReadonlyMap<string, string> {
+  const plain = labels.map(nameOf);
+  const taken = new Set(plain);
+  return new Map(
+    labels.map((label, i) => {
+      let name = plain[i]!;
+      for (let n = 2; plain.indexOf(plain[i]!) !== i && taken.has(name); n++) name = `${plain[i]}_${n}`;
+      taken.add(name);
+      return [label, name];
+    }),
+  );
+}
 
 const orSpelled = (name: string, text: string, prefix = "u"): string =>
   /[\p{L}\p{N}]/u.test(name)
