@@ -1,6 +1,8 @@
 import { LIST_TYPES, type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
+import { SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { parseExactly } from "../../db/exact-numbers.ts";
+import { elementsOf } from "../../db/wire/array-text.ts";
 
 type Write = (value: SQL) => SQL;
 
@@ -45,6 +47,39 @@ for (const [codec, list, write] of WRITTEN) {
 }
 for (const codec of [TYPES.json, TYPES.jsonb]) Object.assign(codec, { fromPg: parseExactly });
 
+/** Two points of the line Ax + By + C = 0. PostGraphile's own are one point if it contains (0, 0), and others if it is vertical. */
+function pointsOfLine(text: string) {
+  const [a, b, c] = text.slice(1, -1).split(",").map(Number) as [number, number, number];
+  const at = (x: number) => ({ x, y: -(a * x + c) / b });
+  return b === 0 ? { a: { x: -c / a, y: 0 }, b: { x: -c / a, y: 1 } } : { a: at(0), b: at(1) };
+}
+Object.assign(TYPES.line, { fromPg: pointsOfLine });
+Object.assign(LIST_TYPES.line, {
+  fromPg: (text: string) => elementsOf(text).map((line) => line && pointsOfLine(line)),
+});
+// Postgres has no `=` for points.
+Object.assign(TYPES.point, { hasNaturalEquality: false });
+
+type Range = { readonly start?: unknown; readonly end?: unknown; readonly isEmpty?: boolean | null };
+
+/** `{ start: null, end: null, isEmpty: true }` is the empty range, which is not one without bounds. */
+function withEmptyRange(codec: PgCodec): Partial<PgCodec> {
+  const { fromPg, toPg, castFromPg } = codec as PgCodec<any, any, any, any, any, any, any>;
+  const write: Write = (value) =>
+    sql`(case when isempty(${value}) then 'empty' when ${value} is not null then ${castFromPg ? castFromPg(value) : sql`${value}::text`} end)`;
+  return {
+    castFromPg: write,
+    listCastFromPg: listOf(write),
+    fromPg: (text: string) =>
+      text === "empty" ? { start: null, end: null, isEmpty: true } : { ...fromPg(text), isEmpty: false },
+    toPg(range: Range) {
+      if (!range.isEmpty) return toPg(range);
+      if (range.start == null && range.end == null) return "empty";
+      throw new SafeError("an empty range has no bounds: leave out start and end", { code: "VALIDATION_ERROR" });
+    },
+  } as Partial<PgCodec>;
+}
+
 /**
  * Values leave the database as they are there. PostGraphile's own formats make infinity null and a NULL range one without bounds,
  * drop the era, and trim char(n) where it is part of an array; its numbers in JSON have the 15 digits of JavaScript. The codecs are
@@ -56,11 +91,35 @@ export const ExactValuesPlugin: GraphileConfig.Plugin = {
   gather: {
     hooks: {
       pgCodecs_PgCodec(_info, { pgCodec }) {
-        const write = pgCodec.rangeOfCodec && pgCodec.castFromPg;
-        if (!write) return;
-        const castFromPg: Write = (value) => sql`(case when ${value} is not null then ${write(value)} end)`;
-        Object.assign(pgCodec, { castFromPg, listCastFromPg: listOf(castFromPg) });
+        if (pgCodec.rangeOfCodec) Object.assign(pgCodec, withEmptyRange(pgCodec));
+      },
+    },
+  },
+  schema: {
+    hooks: {
+      GraphQLObjectType_fields(fields, build, { Self }) {
+        if (!rangeTypes(build, "output").has(Self.name)) return fields;
+        const type = new build.graphql.GraphQLNonNull(build.graphql.GraphQLBoolean);
+        const description = "Whether it contains nothing. Then it has no bounds.";
+        return build.extend(fields, { isEmpty: { type, description } }, "Adding isEmpty to a range");
+      },
+      GraphQLInputObjectType_fields(fields, build, { Self }) {
+        if (!rangeTypes(build, "input").has(Self.name)) return fields;
+        const description = "Whether it contains nothing. Then leave out its bounds.";
+        return build.extend(
+          fields,
+          { isEmpty: { type: build.graphql.GraphQLBoolean, description } },
+          "Adding isEmpty to a range",
+        );
       },
     },
   },
 };
+
+/** The names of the types of ranges, and of domains over them. */
+const rangeTypes = (build: GraphileBuild.Build, mode: "input" | "output"): ReadonlySet<string | null> =>
+  new Set(
+    (Object.values(build.pgCodecs) as PgCodec[])
+      .filter((codec) => (codec.domainOfCodec ?? codec).rangeOfCodec)
+      .map((codec) => build.getGraphQLTypeNameByPgCodec(codec, mode)),
+  );
