@@ -79,7 +79,7 @@ type Question = {
   /** An expression of the parameter that returns its text, or null if it remains as it is. */
   readonly sql: (parameter: string) => string;
   /** An expression that fails if the type has no such operator. */
-  readonly operator: string;
+  readonly operator: (parameter: string) => string;
 };
 
 class FilterReader {
@@ -129,7 +129,7 @@ class FilterReader {
     const texts = values.map((value) => textOf(value, column));
     const term = this.#add(texts as readonly string[], `${type}[]`);
     const write = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;
-    if (texts.includes(undefined)) this.#ask(term, array, write, operatorOf(type, operator, type), true);
+    if (texts.includes(undefined)) this.#ask(term, array, write, () => operatorOf(type, operator, type), true);
     return term;
   }
 
@@ -142,7 +142,9 @@ class FilterReader {
       type === BOOLEAN
         ? `case when ${parameter}::${type} then 't' else 'f' end`
         : `(${parameter}::${type})::pg_catalog.text`;
-    if (text === undefined) this.#ask(term, value!, write, operatorOf(type, operator, type));
+    // With the value: that an array, a row or a range has an operator does not say that what is in it has one.
+    const compare = (parameter: string) => `(${parameter}::${type} ${OPERATORS[operator].sql} ${parameter}::${type})`;
+    if (text === undefined) this.#ask(term, value!, write, compare);
     return term;
   }
 
@@ -151,7 +153,7 @@ class FilterReader {
     const term = this.#add(pattern, TEXT);
     const write = (parameter: string) =>
       `case when '' ${OPERATORS[operator].sql} ${parameter}::${TEXT} is null then '' end`;
-    this.#ask(term, pattern, write, operatorOf(typeOf(column), operator, TEXT));
+    this.#ask(term, pattern, write, () => operatorOf(typeOf(column), operator, TEXT));
     return term;
   }
 
@@ -167,7 +169,7 @@ class FilterReader {
     return this.terms.push(term) - 1;
   }
 
-  #ask(term: number, value: string, sql: Question["sql"], operator: string, isArray = false): void {
+  #ask(term: number, value: string, sql: Question["sql"], operator: Question["operator"], isArray = false): void {
     this.questions.push({ term, value, sql, operator, isArray });
   }
 }
@@ -193,8 +195,11 @@ function testOf(keyword: IsKeyword, column: Column): IsKeyword {
 const TEXT = "pg_catalog.text";
 const BOOLEAN = quoteName({ schema: "pg_catalog", name: "bool" });
 
-/** The type of a column without domain and modifiers, as for a literal that is compared with it. */
-const typeOf = ({ shape }: Column): string => `${quoteName(shape)}${shape.isArray ? "[]" : ""}`;
+/** The type of a column without domain and modifiers, as for a literal that is compared with it. An array of a domain stays one. */
+const typeOf = ({ type, shape }: Column): string => {
+  const isOfElement = shape.isArray && shape.domain === null && !type.includes("(");
+  return isOfElement ? type : `${quoteName(shape)}${shape.isArray ? "[]" : ""}`;
+};
 
 const operatorOf = (left: string, operator: Operator, right: string) =>
   `(null::${left} ${OPERATORS[operator].sql} null::${right})`;
@@ -228,7 +233,7 @@ function textOf(value: string, column: Column): string | undefined {
 /** The text of each value, as Postgres writes it. Rejects with FilterError. */
 async function answer(questions: readonly Question[], role: string, checker: Checker): Promise<(string | null)[]> {
   const texts = questions.map(({ sql }, i) => sql(`$${i + 1}`));
-  const operators = questions.map(({ operator }) => operator);
+  const operators = questions.map(({ operator }, i) => operator(`$${i + 1}`));
   try {
     const [row] = await checker.once(role, [
       {

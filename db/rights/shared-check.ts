@@ -61,8 +61,8 @@ function writeQuery(condition: SharedCondition, table: Table): string {
   if (types.length === 0) return `with ${queries}\nselect ${NUMBER} from ${from}\nwhere (${where})`;
   const names = types.map((_, i) => nameOf(i));
   return `with ${queries},
-"§ terms" as ${types.some(isArray) ? "materialized" : "not materialized"} (
-  select "§ list"${types.map((type, i) => `, ${nameOf(i)}${isArray(type) ? `::${type}` : ""} as ${nameOf(i)}`).join("")}
+"§ terms" as ${types.some(isText) ? "materialized" : "not materialized"} (
+  select "§ list"${types.map((type, i) => `, ${nameOf(i)}${isText(type) ? `::${type}` : ""} as ${nameOf(i)}`).join("")}
   from unnest(${types.map(parameterOf).join(", ")}) with ordinality as given (${names.join(", ")}, "§ list")
 )
 select ${NUMBER}, pg_catalog.array_agg("§ list") from ${from} cross join "§ terms"
@@ -70,7 +70,7 @@ where (${where})
 group by ${NUMBER}`;
 }
 
-const isArray = (type: string) => type.endsWith("[]");
+/** Whether the terms are sent as text: there are no arrays of arrays with different lengths, and `unnest` takes rows apart. */
+const isText = (type: string) => type.endsWith("[]") || (type.startsWith('"') && !type.startsWith('"pg_catalog".'));
 
-/** There are no arrays of arrays with different lengths. */
-const parameterOf = (type: string, i: number) => `$${i + 2}::${isArray(type) ? "pg_catalog.text" : type}[]`;
+const parameterOf = (type: string, i: number) => `$${i + 2}::${isText(type) ? "pg_catalog.text" : type}[]`;

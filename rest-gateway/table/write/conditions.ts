@@ -35,10 +35,24 @@ function writeOperand({ field, value, operator, quantifier }: Filter<FieldPlan>)
   const operand = sql.parameter({ kind: "value", index: value });
   const { origin, path } = field;
   const fromText = origin.kind === "column" && path.length === 0 ? origin.column.casts?.fromText : null;
-  if (!fromText) return operand;
+  if (!fromText) return path.length === 0 ? cast(operand, field, { operator, quantifier }) : operand;
   const convert = sql.trusted(fromText);
   if (operator !== "in" && quantifier === null) return sql`${convert}(${operand}::text)`;
   return sql`array(select ${convert}(each) from unnest(${operand}::text[]) as each)`;
+}
+
+/** Postgres gives a parameter the type of the column, but compares rows as `record` and `regclass` as `oid`. */
+function cast(
+  operand: Sql,
+  { origin }: FieldPlan,
+  { operator, quantifier }: Pick<Filter<FieldPlan>, "operator" | "quantifier">,
+): Sql {
+  const { category, schema, name, isArray } = origin.kind === "column" ? origin.column.shape : origin.computed.shape;
+  const isNamedObject = schema === "pg_catalog" && name.startsWith("reg");
+  const isPlain = OPERATORS[operator].pattern === undefined && OPERATORS[operator].syntax !== "language";
+  if (isArray || !isPlain || (category !== "composite" && !isNamedObject)) return operand;
+  const list = operator === "in" || quantifier !== null ? sql`[]` : sql.empty;
+  return sql`${operand}::${sql.identifier(schema, name)}${list}`;
 }
 
 function isVector({ origin, path }: FieldPlan): boolean {
