@@ -226,7 +226,7 @@ function writeBodyValue(column: Column, { defaultsFrom }: BodyColumns, table: Ta
   const given = casts?.fromJson
     ? sql`${sql.trusted(casts.fromJson)}(${value})`
     : isHstore(column.shape)
-      ? writeHstore(value, column.shape)
+      ? (column.shape.isArray ? writeHstores : writeHstore)(value, column.shape)
       : value;
   const absent = defaultsFrom && writeDefault(column, table);
   if (!absent) return given;
@@ -235,7 +235,7 @@ function writeBodyValue(column: Column, { defaultsFrom }: BodyColumns, table: Ta
   return sql`case when ${isPresent} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
 }
 
-const isHstore = ({ name, isArray }: Column["shape"]) => name === "hstore" && !isArray;
+const isHstore = ({ name }: Column["shape"]) => name === "hstore";
 
 /**
  * Rows show an hstore as an object, so a body may have an object too. Its text is written here, because callers may lack the privilege to
@@ -247,6 +247,11 @@ function writeHstore(value: Sql, { schema, name }: Column["shape"]): Sql {
   const pairs = sql`select coalesce(pg_catalog.string_agg(${pair}, ','), '') from pg_catalog.json_each_text(${value}) as p`;
   const text = sql`case when json_typeof(${value}) = 'object' then ${sql.subquery(pairs)} else ${value} #>> '{}' end`;
   return sql`(${text})::${sql.identifier(schema, name)}`;
+}
+
+function writeHstores(values: Sql, shape: Column["shape"]): Sql {
+  const items = sql`select ${writeHstore(sql`i.value`, shape)} from json_array_elements(${values}) with ordinality as i (value, n) order by i.n`;
+  return sql`case json_typeof(${values}) when 'array' then array(${items}) else (${values} #>> '{}')::${sql.identifier(shape.schema, shape.name)}[] end`;
 }
 
 /** Null for columns without a default, and for columns that cannot be set: Postgres raises the error. */
