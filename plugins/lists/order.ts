@@ -141,7 +141,9 @@ const textCodecs = new WeakMap<PgCodec, PgCodec>();
 function textCodec(codec: PgCodec): PgCodec {
   const known = textCodecs.get(codec);
   if (known) return known;
-  const created = { ...codec, fromPg: (text: string) => text } as PgCodec;
+  // The form in which an interval is read is none that Postgres reads.
+  const isInterval = codec.castFromPg === TYPES.interval.castFromPg;
+  const created = { ...codec, fromPg: (text: string) => text, ...(isInterval && { castFromPg: undefined }) } as PgCodec;
   textCodecs.set(codec, created);
   return created;
 }

@@ -45,7 +45,15 @@ for (const [codec, list, write] of WRITTEN) {
   Object.assign(codec, { castFromPg: write, listCastFromPg: listOf(write) });
   Object.assign(list, { castFromPg: listOf(write) });
 }
-for (const codec of [TYPES.json, TYPES.jsonb]) Object.assign(codec, { fromPg: parseExactly });
+/** A form in which values are read; also in arrays. */
+function readAs(codec: PgCodec, list: PgCodec, read: (text: string) => unknown): void {
+  Object.assign(codec, { fromPg: read });
+  Object.assign(list, {
+    fromPg: (text: string) => elementsOf(text).map((item) => (item === null ? null : read(item))),
+  });
+}
+readAs(TYPES.json, LIST_TYPES.json, parseExactly);
+readAs(TYPES.jsonb, LIST_TYPES.jsonb, parseExactly);
 
 /** Two points of the line Ax + By + C = 0. PostGraphile's own are one point if it contains (0, 0), and others if it is vertical. */
 function pointsOfLine(text: string) {
@@ -53,10 +61,7 @@ function pointsOfLine(text: string) {
   const at = (x: number) => ({ x, y: -(a * x + c) / b });
   return b === 0 ? { a: { x: -c / a, y: 0 }, b: { x: -c / a, y: 1 } } : { a: at(0), b: at(1) };
 }
-Object.assign(TYPES.line, { fromPg: pointsOfLine });
-Object.assign(LIST_TYPES.line, {
-  fromPg: (text: string) => elementsOf(text).map((line) => line && pointsOfLine(line)),
-});
+readAs(TYPES.line, LIST_TYPES.line, pointsOfLine);
 // Postgres has no `=` for points.
 Object.assign(TYPES.point, { hasNaturalEquality: false });
 
@@ -88,6 +93,7 @@ function withEmptyRange(codec: PgCodec): Partial<PgCodec> {
 export const ExactValuesPlugin: GraphileConfig.Plugin = {
   name: "ExactValuesPlugin",
   version: "1.0.0",
+  before: ["PgCodecsPlugin"],
   gather: {
     hooks: {
       pgCodecs_PgCodec(_info, { pgCodec }) {
@@ -97,6 +103,11 @@ export const ExactValuesPlugin: GraphileConfig.Plugin = {
   },
   schema: {
     hooks: {
+      init(_, build) {
+        // A Float rounds large amounts.
+        build.setGraphQLTypeForPgCodec(TYPES.money, ["input", "output"], build.inflection.builtin("BigFloat"));
+        return _;
+      },
       GraphQLObjectType_fields(fields, build, { Self }) {
         if (!rangeTypes(build, "output").has(Self.name)) return fields;
         const type = new build.graphql.GraphQLNonNull(build.graphql.GraphQLBoolean);
