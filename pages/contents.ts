@@ -26,7 +26,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     "passkeys",
     "errors",
   ],
-  "Client developers": ["tables", "resources", "tasks"],
+  "Client developers": ["tables", "types", "resources", "tasks"],
   "Application developers": ["applications", "hooks", "mail"],
   DBAs: [
     ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
