@@ -3,6 +3,10 @@ import type { ValueShape } from "./json.ts";
 /** A column of a changed table. `type` is the OID of its type, `typeName` its name in pg_type. */
 export type ChangedColumn = {
   readonly name: string;
+  /** The name that the log has. */
+  readonly loggedName?: string;
+  /** Its number in pg_attribute, which it keeps when it is renamed; undefined if that is not known. */
+  readonly number?: number | undefined;
   readonly type: number;
   readonly typeName: string;
   readonly shape: ValueShape;

@@ -154,9 +154,10 @@ export class ChangeFeed implements ChangeSink {
     if (result === "too late") throw unavailable("changes are not available at the moment: try again");
   }
 
-  /** A new reader. The feed must be open. Throws `feedGap` if changes since then are no longer kept. */
-  read({ since, mayFallBehind = false }: ReadOptions = {}): ChangeReader {
+  /** A new reader. The feed must be open. Throws `feedGap` if changes since then are not kept, or of `tables` were missed. */
+  read({ since, tables = [], mayFallBehind = false }: ReadOptions = {}): ChangeReader {
     if (!this.#isOpen) throw unavailable("changes are not read at the moment");
+    if (since) for (const table of tables) this.#publication?.refuseMissed(table, since, this.#source!.hasLsns);
     const reader = new ChangeReader(this.#ring, {
       since: since ?? laterOf<Start>(this.#live, this.#ring.end),
       mayFallBehind,

@@ -46,6 +46,17 @@ function startAfterReplay(snapshot: string, replayed: bigint | null): Start {
   return { lsn: replayed ?? end, index: 0, snapshot: { end, running: new Set() } };
 }
 
+/** A place in the log, and what a query there sees. */
+export type Moment = { readonly lsn: bigint; readonly snapshot: Snapshot };
+
+/** Whether a reader that starts at `start` gets only changes after the moment. Without `hasLsns`, positions are transactions. */
+export function isAfter(start: Start, { lsn, snapshot }: Moment, hasLsns: boolean): boolean {
+  if (comparePositions(start, { lsn: hasLsns ? lsn : snapshot.end, index: 0 }) >= 0) return true;
+  const seen = start.snapshot;
+  if (!seen || seen.end < snapshot.end) return false;
+  return [...seen.running].every((xid) => xid >= snapshot.end || snapshot.running.has(xid));
+}
+
 /** Whether a query sees a committed transaction. `xid` is its number modulo 2³². */
 export function sees({ end, running }: Snapshot, xid: number): boolean {
   const number = nearest(xid, end);

@@ -2,8 +2,10 @@ import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
+import { isAfter, type Moment, parseSnapshot, type Start } from "./position.ts";
 import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
 import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
+import { feedGap } from "./reader.ts";
 import type { LoggedTable } from "./types.ts";
 
 /**
@@ -62,6 +64,8 @@ export class Publication {
   #onTables = (_recreated: ReadonlySet<string>) => {};
   /** The OID that each table has had last. */
   readonly #oids = new Map<string, number>();
+  /** Since when the tables that have replaced others are published. */
+  readonly #published = new Map<string, Moment>();
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -101,6 +105,12 @@ export class Publication {
     return isMissing ? { all: this.#reasonOf(table), deletes: null } : this.#lostOf(table, read);
   }
 
+  /** Throws `feedGap` if the table has replaced another one, and changes after `since` were made before it was published. */
+  refuseMissed(table: TableName, since: Start, hasLsns: boolean): void {
+    const published = this.#published.get(quoteName(table));
+    if (published && !isAfter(since, published, hasLsns)) throw feedGap();
+  }
+
   /** Calls back after each run that has found other tables than the run before, with those that others have replaced. */
   onTables(listener: (recreated: ReadonlySet<string>) => void): void {
     this.#onTables = listener;
@@ -108,14 +118,16 @@ export class Publication {
 
   /**
    * What the stream says about a table before its changes. If it has other columns than the last run has seen, or others are logged of
-   * old rows, the tables have been altered without an announcement: they are read again, and the result is true.
+   * old rows, the tables have been altered without an announcement: they are read again, and the result is true. So they are if the table
+   * has replaced another one, whose subscribers learn of the gap before its first change.
    */
-  meet({ table: { oid, columns }, oldColumns }: LoggedTable): Promise<boolean> | null {
+  meet({ table: { oid, schema, name, columns }, oldColumns }: LoggedTable): Promise<boolean> | null {
     const table = [...this.#tables.values()].find((each) => each.oid === oid || each.relations.some(isOf(oid)));
     const known = table?.relations.find(isOf(oid))?.oldColumns;
     const isLogged = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
     const isNamed = table ? columns.every(({ name }) => table.columns.includes(name)) : true;
-    if (isNamed && (known === undefined || isLogged)) return null;
+    const isReplacement = !table && (this.#oids.get(quoteName({ schema, name })) ?? oid) !== oid;
+    if (isNamed && !isReplacement && (known === undefined || isLogged)) return null;
     return this.#runs
       .settled()
       .then(() => this.#runs.now())
@@ -185,6 +197,8 @@ export class Publication {
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
     const recreated = tables.filter((table) => (this.#oids.get(keyOf(table)) ?? table.oid) !== table.oid);
     for (const table of tables) this.#oids.set(keyOf(table), table.oid);
+    const published = recreated.length > 0 ? await readMoment(pool) : null;
+    for (const table of recreated) this.#published.set(keyOf(table), published!);
     if (!isSame) this.#onTables(new Set(recreated.map(keyOf)));
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     if (isLocked) this.#runs.later();
@@ -255,6 +269,13 @@ export class Publication {
       await pool.query(`select changes.${action}($1::oid::regclass${identity === undefined ? "" : ", $2"})`, values);
     }
   }
+}
+
+async function readMoment(pool: PublicationOptions["pool"]): Promise<Moment> {
+  const text =
+    "select (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::text as lsn, pg_catalog.pg_current_snapshot()::text as snapshot";
+  const { lsn, snapshot } = (await pool.query<{ lsn: string; snapshot: string }>(text)).rows[0]!;
+  return { lsn: BigInt(lsn), snapshot: parseSnapshot(snapshot) };
 }
 
 const isOf = (wanted: number) => (relation: { readonly oid: number }) => relation.oid === wanted;

@@ -1,5 +1,7 @@
+import type { TableName } from "../catalog/catalog.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
+import { withPresentNames } from "./column-names.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { Ring } from "./ring.ts";
 
@@ -14,6 +16,8 @@ const BATCH = 256;
 export type ReadOptions = {
   /** By default, the changes that are committed from now on are read. */
   readonly since?: Start | undefined;
+  /** The tables whose changes are wanted. */
+  readonly tables?: readonly TableName[];
   /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a `feedGap`. */
   readonly mayFallBehind?: boolean;
 };
@@ -76,7 +80,7 @@ export class ChangeReader {
       // It never precedes the start, although a restarted feed reads earlier changes again.
       this.#position = laterOf(this.#position, change.position);
       if (this.#since && isCommittedAfter(change, this.#since)) this.#since = null;
-      if (!this.#since || follows(change, this.#since)) taken.push(change);
+      if (!this.#since || follows(change, this.#since)) taken.push(withPresentNames(change));
     }
     this.#onTaken(this);
     return taken;

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Change } from "./change.ts";
+import { noteNames } from "./column-names.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
 import { QuerySnapshot } from "./query-snapshot.ts";
@@ -147,7 +148,10 @@ export class StreamDecoder implements StreamHandler {
   }
 
   async #describe(table: DescribedTable): Promise<void> {
-    this.#decoder.describe(await this.#types.complete(table));
+    const before = this.#decoder.tables.find(({ oid }) => oid === table.oid);
+    const described = await this.#types.complete(table, before);
+    if (before) noteNames(before, described);
+    this.#decoder.describe(described);
   }
 
   #receive({ kind, table, old, new: image }: RowMessage, bytes: number): Promise<void> | null {

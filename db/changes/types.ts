@@ -4,7 +4,7 @@ import type { ValueShape } from "./json.ts";
 
 /** A table as a source describes it. `type` is the OID of the column's type. */
 export type DescribedTable = Omit<ChangedTable, "columns"> & {
-  readonly columns: readonly Pick<ChangedColumn, "name" | "type" | "computed">[];
+  readonly columns: readonly Pick<ChangedColumn, "name" | "loggedName" | "number" | "type" | "computed">[];
 };
 
 /** What the stream has of old rows: these columns. */
@@ -22,6 +22,9 @@ type GeneratedRow = {
   readonly inputs: readonly string[];
 };
 
+/** A column, by its number in pg_attribute. */
+type NumberedRow = { readonly name: string; readonly number: number };
+
 /** A row of pg_type; OIDs are 0 for none. `fields` are those of a composite type. */
 type TypeRow = {
   readonly oid: number;
@@ -38,9 +41,13 @@ type TypeRow = {
 };
 
 /** Runs a query whose row has one JSON column. */
-export type TypeQuery = (
-  text: string,
-) => Promise<readonly { readonly types: readonly TypeRow[]; readonly generated: readonly GeneratedRow[] }[]>;
+export type TypeQuery = (text: string) => Promise<
+  readonly {
+    readonly types: readonly TypeRow[];
+    readonly generated: readonly GeneratedRow[];
+    readonly numbered: readonly NumberedRow[];
+  }[]
+>;
 
 /** The types of the columns of changed tables, read when they first occur. */
 export class ChangedTypes {
@@ -56,20 +63,21 @@ export class ChangedTypes {
     this.#known = new Map();
   }
 
-  async complete(table: DescribedTable): Promise<ChangedTable> {
-    const sent = table.columns.filter(({ computed }) => computed?.isSent !== false);
-    const [result] = await this.#query(generatedQuery(table.oid));
+  /** `before` is an earlier description of the table. */
+  async complete(table: DescribedTable, before?: DescribedTable): Promise<ChangedTable> {
+    const [result] = await this.#query(columnsQuery(table.oid));
+    const sent = withNames(table, result!.numbered, before?.columns ?? []);
     const virtual = new Map(result!.generated.flatMap((each) => (each.isVirtual ? [[each.name, each]] : [])));
     const generated = result!.generated.filter(({ name }) => !sent.some((column) => column.name === name));
     const missing = [...sent, ...generated].map(({ type }) => type).filter((type) => !this.#known.has(type));
     if (missing.length > 0) await this.#read(missing);
     const inputsOf = (names: readonly string[]) =>
       sent.filter(({ name }) => names.includes(name)).map(({ name, type }) => ({ name, type: this.#of(type).sqlName }));
-    const columns = sent.map(({ name, type }) => {
+    const columns = sent.map(({ name, loggedName, number, type }) => {
       const { typeName, shape, isCast } = this.#of(type);
       const { expression, inputs } = virtual.get(name) ?? { expression: quoteIdentifier(name), inputs: [name] };
       const computed = { expression, inputs: inputsOf(inputs), isSent: true };
-      return { name, type, typeName, shape, ...((isCast || virtual.has(name)) && { computed }) };
+      return { name, loggedName, number, type, typeName, shape, ...((isCast || virtual.has(name)) && { computed }) };
     });
     const added = generated.map(({ name, type, expression, inputs }) => {
       const { typeName, shape } = this.#of(type);
@@ -91,6 +99,21 @@ export class ChangedTypes {
       this.#known.set(oid, { typeName, shape: shapeOf(oid, rows), sqlName, isCast: usesCast(oid, rows) });
     }
   }
+}
+
+/** The columns that the log contains, with their numbers, and the names that they have now. */
+function withNames(
+  { columns }: DescribedTable,
+  numbered: readonly NumberedRow[],
+  before: DescribedTable["columns"],
+): DescribedTable["columns"] {
+  const sent = columns.filter(({ computed }) => computed?.isSent !== false);
+  return sent.map(({ name, number, type, loggedName = name }) => {
+    const known = number ?? numbered.find((each) => each.name === name)?.number;
+    // It has been renamed since the log was written.
+    const now = known ?? before.find((each) => each.loggedName === loggedName)?.number;
+    return { name: numbered.find((each) => each.number === now)?.name ?? name, loggedName, number: now, type };
+  });
 }
 
 /** A type that no longer exists. */
@@ -132,10 +155,14 @@ function shapeOf(oid: number, rows: ReadonlyMap<number, TypeRow>): ValueShape {
 /** The first OID of types that are not PostgreSQL's own: only these are cast. Source: FirstNormalObjectId. */
 const FIRST_ADDED = 16_384;
 
-/** The generated columns of a table. With an empty search path, all names in their expressions have a schema. */
-const generatedQuery = (table: number) => `
+/** The columns of a table. With an empty search path, all names in the expressions of generated ones have a schema. */
+const columnsQuery = (table: number) => `
 with path as materialized (select pg_catalog.set_config('search_path', '', true))
-select coalesce(json_agg(json_build_object(
+select (
+  select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum)), '[]')
+  from pg_catalog.pg_attribute as a
+  where a.attrelid = ${table} and a.attnum > 0 and not a.attisdropped
+) as numbered, coalesce(json_agg(json_build_object(
   'name', a.attname, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
   'inputs', array(
     select input.attname

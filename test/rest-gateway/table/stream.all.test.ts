@@ -190,6 +190,35 @@ test("a TRUNCATE is a gap, after which the rows and the changes are sent again",
   await expect.poll(() => client.events.findLast(({ event }) => event === "INSERT")?.data.new, POLL).toEqual({ id: 3 });
 });
 
+test("a stream that resumes has the present names of columns, and a gap where another table has replaced its table", async () => {
+  await sql(
+    "create table ships (id int primary key, note text); grant select on ships to anon; notify pgrst, 'reload schema'",
+  );
+  await expect.poll(async () => (await rest("ships")).status, POLL).toBe(200);
+  const first = stream("ships");
+  await first.take(1, "snapshot");
+  const start = first.lastEventId;
+  await sql("insert into ships values (1, 'x')");
+  await first.take(1, "INSERT");
+  await sql("alter table ships rename column note to remark");
+  await sql("insert into ships values (2, 'y')");
+  const notes = ({ data }: { readonly data: any }) => data.new;
+  const renamed = [
+    { id: 1, remark: "x" },
+    { id: 2, remark: "y" },
+  ];
+  await expect.poll(async () => (await rest("ships?select=remark")).status, POLL).toBe(200);
+  expect((await stream("ships", { lastEventId: start }).take(2, "INSERT")).map(notes)).toEqual(renamed);
+
+  await first.take(2, "INSERT");
+  await sql(`alter table ships rename to old_ships; create table ships (like old_ships including all);
+    grant select on ships to anon; insert into ships values (3, 'z')`);
+  await expect.poll(() => first.isEnded, POLL).toBe(true);
+  const resumed = stream("ships", { lastEventId: first.lastEventId });
+  const [gap, snapshot] = await resumed.take(2);
+  expect([gap!.event, snapshot!.event, snapshot!.data]).toEqual(["gap", "snapshot", [{ id: 3, remark: "z" }]]);
+});
+
 test("a position of another stream is a gap: the client gets the rows again", async () => {
   const client = stream("many?id=eq.7", { lastEventId: "other-1c4e8-2" });
   expect((await client.take(2)).map(({ event }) => event)).toEqual(["gap", "snapshot"]);
