@@ -23,7 +23,7 @@ type GeneratedRow = {
 };
 
 /** A column, by its number in pg_attribute. */
-type NumberedRow = { readonly name: string; readonly number: number };
+type NumberedRow = { readonly name: string; readonly number: number; readonly isDropped: boolean };
 
 /** A row of pg_type; OIDs are 0 for none. `fields` are those of a composite type. */
 type TypeRow = {
@@ -108,11 +108,21 @@ function withNames(
   before: DescribedTable["columns"],
 ): DescribedTable["columns"] {
   const sent = columns.filter(({ computed }) => computed?.isSent !== false);
-  return sent.map(({ name, number, type, loggedName = name }) => {
-    const known = number ?? numbered.find((each) => each.name === name)?.number;
+  const numberOf = (wanted: string) => numbered.find(({ name }) => name === wanted)?.number;
+  const isAtPlace = sent.every(({ name }, i) => [undefined, numbered[i]?.number].includes(numberOf(name)));
+  return sent.map(({ name, number, type, loggedName = name }, i) => {
+    const known = number ?? numberOf(name);
     // It has been renamed since the log was written.
-    const now = known ?? before.find((each) => each.loggedName === loggedName)?.number;
-    return { name: numbered.find((each) => each.number === now)?.name ?? name, loggedName, number: now, type };
+    const now =
+      known ??
+      before.find((each) => each.loggedName === loggedName)?.number ??
+      (isAtPlace ? numbered[i]?.number : undefined);
+    return {
+      name: numbered.find((each) => each.number === now && !each.isDropped)?.name ?? name,
+      loggedName,
+      number: now,
+      type,
+    };
   });
 }
 
@@ -159,9 +169,9 @@ const FIRST_ADDED = 16_384;
 const columnsQuery = (table: number) => `
 with path as materialized (select pg_catalog.set_config('search_path', '', true))
 select (
-  select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum)), '[]')
+  select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum, 'isDropped', a.attisdropped) order by a.attnum), '[]')
   from pg_catalog.pg_attribute as a
-  where a.attrelid = ${table} and a.attnum > 0 and not a.attisdropped
+  where a.attrelid = ${table} and a.attnum > 0
 ) as numbered, coalesce(json_agg(json_build_object(
   'name', a.attname, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
   'inputs', array(
