@@ -131,8 +131,8 @@ function messageOf(
 export const isTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === "57014";
 
 /**
- * Nothing was executed: the connection does not know the statement, or already does, or a type in it has changed, or was dropped: a migration
- * that recreates an enum leaves its old id in prepared statements.
+ * Nothing remains of the statement, and it may succeed if it is prepared again: the connection does not know it, or already does, or what it
+ * names has changed, or was dropped: a migration that recreates an enum leaves its old id in prepared statements.
  */
 export const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || error.code === "42P05" || isOfChangedType(error);
@@ -144,11 +144,13 @@ export const INVALID_TEXT = "22P02";
 export const isInputFault = ({ code, file, message }: DatabaseError) =>
   code === "XX000" && (file === "hstore_io.c" || message.startsWith("parse error - invalid geometry"));
 
-/** The messages of internal errors are not translated. */
+/** The messages of internal errors are not translated. A plan may have the type of a row, or of a parameter, as it was before. */
 export const isOfChangedType = ({ code, routine, message }: DatabaseError) =>
   (code === "0A000" && routine === "RevalidateCachedQuery") ||
-  (code === "XX000" && message.startsWith("cache lookup failed for type ")) ||
-  (code === "42704" && routine === "lookup_type_cache");
+  (code === "XX000" && /^(cache lookup failed for|could not open relation with OID) /.test(message)) ||
+  (code === "42704" && routine === "lookup_type_cache") ||
+  (code === "42804" && /^(Exec|CheckVar)/.test(routine ?? "")) ||
+  (code === "42846" && routine === "transformTypeCast");
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
 export const isSocketError = (error: DatabaseError | Problem) =>
