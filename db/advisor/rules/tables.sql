@@ -168,7 +168,7 @@ where n.nspname = any ($1)
 with known (tag) as (
   values
     -- Of this service.
-    ('accept'), ('filterable'), ('order'), ('unpaged'),
+    ('accept'), ('filterable'), ('notNullItems'), ('order'), ('unpaged'),
     -- Of PostGraphile.
     ('behavior'), ('behaviour'), ('deprecated'), ('enum'), ('enumName'), ('fieldName'), ('foreignConnectionFieldName'),
     ('foreignFieldName'), ('foreignKey'), ('foreignSimpleFieldName'), ('foreignSingleFieldName'), ('hasDefault'),
