@@ -119,9 +119,9 @@ function positions(layers: readonly Node[][], links: readonly Line[]): Map<strin
   let x = 0;
   for (const layer of layers) {
     let bottom = 0;
-    const tops = layer.map(({ id, height }) => {
+    const tops = layer.map(({ id, height }, i) => {
       const wanted = (mean(left.get(id), middles) ?? bottom + height / 2) - height / 2;
-      const top = bottom === 0 ? wanted : Math.max(wanted, bottom);
+      const top = i === 0 ? wanted : Math.max(wanted, bottom);
       bottom = top + height + GAP.y;
       return { top, wanted };
     });

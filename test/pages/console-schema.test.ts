@@ -135,6 +135,15 @@ describe("the layout of a diagram", () => {
     expect(bends.map((points) => points.map(({ x }) => x))).toEqual([[], [], [184]]);
   });
 
+  /** One of its layers reaches exactly the height 0. */
+  const AT_ZERO: Line[] = [
+    ["t5", "t12"],
+    ["t10", "t0"],
+    ["t4", "t12"],
+    ["t8", "t0"],
+    ["t0", "t12"],
+  ].map(([from, to]) => ({ from: from!, to: to! }));
+
   test("overlaps no boxes, also with circles and lines to itself", () => {
     const ids = Array.from({ length: 14 }, (_, i) => `t${i}`);
     const id = fc.constantFrom(...ids);
@@ -147,6 +156,7 @@ describe("the layout of a diagram", () => {
           for (const b of all.slice(i + 1)) expect(Math.abs(a.x - b.x) >= 100 || Math.abs(a.y - b.y) >= 60).toBe(true);
         }
       }),
+      { examples: [[AT_ZERO]] },
     );
   });
 });
