@@ -176,6 +176,6 @@ describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
       done(await client.auth.passkey.delete({ passkeyId: "${added.id}" }));
       const refused = await client.auth.signInWithPasskey();
       return { list: done(await client.auth.passkey.list()), refused: refused.error.code };`);
-    expect(left).toEqual({ list: [], refused: "mfa_verification_failed" });
+    expect(left).toEqual({ list: [], refused: "webauthn_verification_failed" });
   });
 });
