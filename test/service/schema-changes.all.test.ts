@@ -144,6 +144,6 @@ test("requests and subscribers of every interface go on while the schema changes
       }
       expect(traffic.faults).toEqual([]);
     }),
-    { numRuns: samples(20), endOnFailure: true },
+    { numRuns: samples(5), endOnFailure: true },
   );
 });
