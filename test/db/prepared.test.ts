@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   ada,
   anon,
@@ -115,6 +115,29 @@ test("a statement is repeated when a type in its result has changed", async () =
     await database().owner.query("alter table changing alter column value type int using substr(value, 6)::int");
     expect(await db.run(anon, [text, "select 1"], { snapshot })).toEqual([[["42"]], [["1"]]]);
   }
+});
+
+test("a cast that Postgres does not have is repeated only in a statement that was prepared before", async () => {
+  const db = database().open();
+  const run = async (...statement: [text: string, ...values: string[]]) => {
+    const before = db.transactions.syncs;
+    const found = await db.run(anon, [statement]).catch(({ code }) => code);
+    // An error precedes the end of its round trip.
+    await db.run(anon, ["select 'after'"]);
+    return [found, db.transactions.syncs - before - 1];
+  };
+  for (let i = 0; i < 2; i++) expect(await run("select 1::point")).toEqual(["42846", 1]);
+
+  // The parameter has the type of the row.
+  const read = () => run("select ($1::changing).id from (select count(*) from changing) as read", "(7,42)");
+  expect(await read()).toEqual([[[["7"]]], 1]);
+  onTestFinished(async () => {
+    await database().owner.query("drop table changing; alter table former rename to changing");
+  });
+  await database().owner.query(
+    "alter table changing rename to former; create table changing (like former); grant all on changing to anon",
+  );
+  expect(await read()).toEqual([[[["7"]]], 2]);
 });
 
 test("statements are repeated together when a migration has recreated the type of their parameters", async () => {
