@@ -16,6 +16,7 @@ type KnownType = Pick<ChangedColumn, "typeName" | "shape"> & { readonly sqlName:
 /** A generated column. Even a trigger does not get the value of a virtual one. */
 type GeneratedRow = {
   readonly name: string;
+  readonly number: number;
   readonly isVirtual: boolean;
   readonly type: number;
   readonly expression: string;
@@ -79,9 +80,9 @@ export class ChangedTypes {
       const computed = { expression, inputs: inputsOf(inputs), isSent: true };
       return { name, loggedName, number, type, typeName, shape, ...((isCast || virtual.has(name)) && { computed }) };
     });
-    const added = generated.map(({ name, type, expression, inputs }) => {
+    const added = generated.map(({ name, number, type, expression, inputs }) => {
       const { typeName, shape } = this.#of(type);
-      return { name, type, typeName, shape, computed: { expression, inputs: inputsOf(inputs), isSent: false } };
+      return { name, number, type, typeName, shape, computed: { expression, inputs: inputsOf(inputs), isSent: false } };
     });
     return { ...table, columns: [...columns, ...added] };
   }
@@ -101,28 +102,28 @@ export class ChangedTypes {
   }
 }
 
-/** The columns that the log contains, with their numbers, and the names that they have now. */
+/**
+ * The columns that the log contains, with the names that they have now. A column whose number is not certain keeps the name that the log
+ * has: its values must never appear under the name of another column, which others may read.
+ */
 function withNames(
   { columns }: DescribedTable,
   numbered: readonly NumberedRow[],
   before: DescribedTable["columns"],
 ): DescribedTable["columns"] {
   const sent = columns.filter(({ computed }) => computed?.isSent !== false);
-  const numberOf = (wanted: string) => numbered.find(({ name }) => name === wanted)?.number;
-  const isAtPlace = sent.every(({ name }, i) => [undefined, numbered[i]?.number].includes(numberOf(name)));
-  return sent.map(({ name, number, type, loggedName = name }, i) => {
-    const known = number ?? numberOf(name);
-    // It has been renamed since the log was written.
-    const now =
-      known ??
-      before.find((each) => each.loggedName === loggedName)?.number ??
-      (isAtPlace ? numbered[i]?.number : undefined);
-    return {
-      name: numbered.find((each) => each.number === now && !each.isDropped)?.name ?? name,
-      loggedName,
-      number: now,
-      type,
-    };
+  const numberOf = (wanted: string) => numbered.find(({ name, isDropped }) => name === wanted && !isDropped)?.number;
+  const named = new Set(sent.map(({ name }) => numberOf(name)));
+  // Then none was added, dropped or left out, and each is at its place.
+  const isWhole = sent.length === numbered.length;
+  const earlierNumberOf = (name: string) => {
+    const number = before.find(({ loggedName }) => loggedName === name)?.number;
+    return named.has(number) ? undefined : number;
+  };
+  return sent.map(({ name, number: known, type, loggedName = name }, i) => {
+    const number = known ?? (isWhole ? numbered[i]!.number : (numberOf(name) ?? earlierNumberOf(loggedName)));
+    const now = numbered.find((each) => each.number === number && !each.isDropped);
+    return { name: now?.name ?? name, loggedName, number, type };
   });
 }
 
@@ -173,7 +174,7 @@ select (
   from pg_catalog.pg_attribute as a
   where a.attrelid = ${table} and a.attnum > 0
 ) as numbered, coalesce(json_agg(json_build_object(
-  'name', a.attname, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+  'name', a.attname, 'number', a.attnum, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
   'inputs', array(
     select input.attname
     from pg_catalog.pg_depend as p

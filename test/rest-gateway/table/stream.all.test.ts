@@ -192,7 +192,7 @@ test("a TRUNCATE is a gap, after which the rows and the changes are sent again",
 
 test("a stream that resumes has the present names of columns, and a gap where another table has replaced its table", async () => {
   await sql(
-    "create table ships (id int primary key, note text); grant select on ships to anon; notify pgrst, 'reload schema'",
+    "create table ships (id int primary key, note text, twice int generated always as (id * 2) stored); grant select on ships to anon; notify pgrst, 'reload schema'",
   );
   await expect.poll(async () => (await rest("ships")).status, POLL).toBe(200);
   const first = stream("ships");
@@ -204,8 +204,8 @@ test("a stream that resumes has the present names of columns, and a gap where an
   await sql("insert into ships values (2, 'y')");
   const notes = ({ data }: { readonly data: any }) => data.new;
   const renamed = [
-    { id: 1, remark: "x" },
-    { id: 2, remark: "y" },
+    { id: 1, remark: "x", twice: 2 },
+    { id: 2, remark: "y", twice: 4 },
   ];
   await expect.poll(async () => (await rest("ships?select=remark")).status, POLL).toBe(200);
   expect((await stream("ships", { lastEventId: start }).take(2, "INSERT")).map(notes)).toEqual(renamed);
@@ -216,7 +216,11 @@ test("a stream that resumes has the present names of columns, and a gap where an
   await expect.poll(() => first.isEnded, POLL).toBe(true);
   const resumed = stream("ships", { lastEventId: first.lastEventId });
   const [gap, snapshot] = await resumed.take(2);
-  expect([gap!.event, snapshot!.event, snapshot!.data]).toEqual(["gap", "snapshot", [{ id: 3, remark: "z" }]]);
+  expect([gap!.event, snapshot!.event, snapshot!.data]).toEqual([
+    "gap",
+    "snapshot",
+    [{ id: 3, remark: "z", twice: 6 }],
+  ]);
 });
 
 test("a position of another stream is a gap: the client gets the rows again", async () => {
