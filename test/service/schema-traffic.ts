@@ -88,13 +88,13 @@ async function gql(at: TestService, query: string): Promise<any> {
 }
 
 /**
- * What a subscriber has got: `n` of a change, or null where it was told to read the row again, which had been written `written` times.
+ * What a subscriber has got: `n` of a change, or null where it had to read the row again, which had been written `written` times.
  */
 type Received = { readonly n: number | null; readonly written: number; readonly during: string };
 
 const GRAPHQL = "a GraphQL subscription";
 
-/** Subscribes to the updates of the row. A subscriber that is told of a gap goes on by the documented way. */
+/** Subscribes to the updates of the row. After a gap, a subscriber goes on by the documented way. */
 const SUBSCRIBERS: Readonly<
   Record<string, (at: TestService, got: (row: Thing | null) => void) => Promise<() => void>>
 > = {
@@ -243,7 +243,7 @@ export class SchemaTraffic {
     const late = () => Object.keys(this.#received).filter((who) => this.#received[who]!.at(-1)?.n !== this.#written);
     const goOn = async () => {
       const who = late();
-      // A change after it was told of a gap shows that it goes on.
+      // A change after its gap shows that it goes on.
       if (who.some((each) => this.#received[each]!.at(-1)?.n === null)) await this.#count();
       return who.length === 0;
     };
@@ -262,7 +262,7 @@ export class SchemaTraffic {
   }
 
   /**
-   * Each change follows the one before, unless the subscriber has read the row since. A subscription of GraphQL reads it when it is told of a
+   * Each change follows the one before, unless the subscriber has read the row since. A subscription of GraphQL reads it after a
    * change, and may see a later one already.
    */
   #checkOrder(who: string, received: readonly Received[]): void {
