@@ -106,9 +106,12 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     let size = 0;
     let isComplete = false;
     const holding = holdingOf(request);
+    const freeAll = () => {
+      for (const chunk of whole ? [...chunks, whole] : chunks) free(chunk);
+    };
     const refuse = (error: Problem) => {
       request.removeAllListeners("data");
-      freeAll(chunks);
+      freeAll();
       holding?.close();
       discardRest(request);
       reject(error);
@@ -133,7 +136,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
       else run();
     });
     request.on("error", (error) => {
-      if (!isComplete) freeAll(chunks);
+      if (!isComplete) freeAll();
       reject(error);
     });
   });
@@ -158,13 +161,8 @@ function put(chunk: Buffer, whole: Buffer, at: number): void {
 
 function joined(chunks: Buffer[], size: number): Buffer {
   const bytes = Buffer.concat(chunks, size);
-  freeAll(chunks);
-  return bytes;
-}
-
-function freeAll(chunks: Buffer[]): void {
   for (const chunk of chunks) free(chunk);
-  chunks.length = 0;
+  return bytes;
 }
 
 /** Of requests whose bodies are not counted. */
