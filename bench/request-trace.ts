@@ -7,7 +7,7 @@ import { startService } from "../service/start.ts";
 /**
  * Prints which files of the product a warm request passes, and how often it returns to one, as JSON:
  *
- *   node bench/request-trace.ts DATABASE_URL PATH
+ *   node bench/request-trace.ts DATABASE_URL PATH [BODY]
  *
  * A breakpoint at the start of each function notes the call, with the functions that are running, and does not stop.
  */
@@ -26,14 +26,15 @@ type RequestTrace = {
 const ROOT = new URL("../", import.meta.url).href;
 const REQUESTS_TO_WARM = 30;
 
-const [databaseUrl = "", path = ""] = process.argv.slice(2);
+const [databaseUrl = "", path = "", body] = process.argv.slice(2);
 const settings = { DATABASE_URL: databaseUrl, JWT_SECRET: "a secret of this trace, long enough for HS256", PORT: "0" };
 const environment = { ...settings, HOST: "127.0.0.1", SEED: "none", ADVISOR: "off", TASK_CONCURRENCY: "0" };
 const { config, application } = await configure({ folder: "demo", environment });
 const service = await startService(config, pino({ level: "silent" }), { application, defersGraphQL: true });
-const headers = { apikey: service.tokens.issueKey("anon") };
+const headers = { apikey: service.tokens.issueKey("anon"), ...(body && { "Content-Type": "application/json" }) };
+const request = { headers, ...(body && { method: "POST", body }) };
 const send = async () => {
-  const response = await fetch(service.url + path, { headers });
+  const response = await fetch(service.url + path, request);
   await response.text();
   // The work after the response belongs to the request.
   await new Promise((resolve) => setTimeout(resolve, 100));
