@@ -38,6 +38,39 @@ describe("POST /auth/login", () => {
     },
   );
 
+  test.each([
+    ["/auth/login", () => ({ username: "ada", password: PASSWORD })],
+    ["/api/auth/login", () => ({ username: "ada", password: PASSWORD })],
+    ["/auth/refresh", (refreshToken: string) => ({ refreshToken })],
+  ])("%s gives nothing for fields that it does not know", async (path, bodyOf) => {
+    const account = () => client.sql("select to_jsonb(a) - 'last_login_at' as row from auth_private.accounts as a");
+    const before = await account();
+    const claimsFor = async (more: object) => {
+      const { json: first } = await login({ username: "ada", password: PASSWORD });
+      const { status, json } = await sendJson(client, path, { ...bodyOf(first.refreshToken), ...more });
+      expect(status).toBe(200);
+      const { accessToken, refreshToken, ...answer } = json;
+      if (accessToken === undefined) return { answer };
+      const { iat, exp, jti, sid, ...claims } = jwt.decode(accessToken) as jwt.JwtPayload;
+      return { answer, claims, seconds: exp! - iat! };
+    };
+    const unknown = {
+      ...{
+        role: "admin",
+        permissions: ["all"],
+        sub: "2",
+        user_id: 2,
+        id: 2,
+        iss: "other",
+        aud: "other",
+        type: "refresh",
+      },
+      ...{ expiresIn: 1e9, expires_in: 1e9, app_metadata: { role: "admin" }, aal: "aal2", session_id: "x" },
+    };
+    expect(await claimsFor(unknown)).toEqual(await claimsFor({}));
+    expect(await account()).toEqual(before);
+  });
+
   test("returns the same response for a wrong password and an unknown user", async () => {
     const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
     const unknown = await login({ username: "unknown", password: "Wrong-Horse-7!!" });
