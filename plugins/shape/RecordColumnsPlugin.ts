@@ -1,12 +1,10 @@
-import { type PgResource, PgSelectStep, pgSelectFromRecords } from "postgraphile/@dataplan/pg";
-import { inhibitOnNull } from "postgraphile/grafast";
+import { type PgResource, PgSelectStep } from "postgraphile/@dataplan/pg";
+import { each, type Step } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-
-type Plan = ($row: any) => any;
 
 /**
  * `MutationResult.errors: [FieldError!]`, `Gauge.span: Span`: NULL becomes null, also an array, for which PostGraphile itself returns
- * []. A record whose columns are all null is a record.
+ * [], and an item of one. A record whose columns are all null is a record.
  *
  * A record that one statement returns and the next one reads, such as the row that a mutation has written and a function gets, stays the
  * text that Postgres wrote: it has every column, also one that was added since the schema was built.
@@ -34,12 +32,15 @@ export const RecordColumnsPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType_fields_field(field, build, { scope }) {
         const attribute = scope.pgFieldAttribute;
         const codec = attribute?.codec.arrayOfCodec ?? attribute?.codec;
-        if (!codec?.attributes || attribute!.notNull) return field;
+        const isArray = attribute?.codec.arrayOfCodec !== undefined;
+        if (!codec?.attributes || (attribute!.notNull && !isArray)) return field;
 
         const name = Object.entries(scope.pgCodec?.attributes ?? {}).find(([, other]) => other === attribute)?.[0];
         const resource = build.pgTableResource(codec as any, false);
         if (!name || !resource) return field;
-        return { ...field, plan: attribute!.codec.arrayOfCodec ? array(resource, name) : record(resource, name) };
+        const item = record(resource);
+        const plan = ($row: any) => (isArray ? each($row.get(name), item) : item($row.get(name)));
+        return { ...field, plan };
       },
     },
   },
@@ -47,30 +48,19 @@ export const RecordColumnsPlugin: GraphileConfig.Plugin = {
 
 const asText = (value: SQL): SQL => sql`(${value})::text`;
 
-const array =
-  (resource: PgResource, name: string): Plan =>
-  ($row) => {
-    const $items = pgSelectFromRecords(resource as any, inhibitOnNull($row.get(name)) as any);
-    $items.setTrusted();
-    return $items;
-  };
-
 /** As pgSelectSingleFromRecord of PostGraphile, but that selects a row of nulls where the record is NULL. */
-const record =
-  (resource: PgResource, name: string): Plan =>
-  ($row) => {
-    const $record = $row.get(name);
-    const $select = new PgSelectStep({
-      resource: resource as any,
-      identifiers: [],
-      from: {
-        callback($query: any) {
-          const value = $query.placeholder($record, resource.codec);
-          return sql`(select (${value}).* where (${value}) is distinct from null)`;
-        },
-      } as any,
-      joinAsLateral: true,
-    } as any);
-    $select.setTrusted();
-    return $select.single();
-  };
+const record = (resource: PgResource) => ($record: Step) => {
+  const $select = new PgSelectStep({
+    resource: resource as any,
+    identifiers: [],
+    from: {
+      callback($query: any) {
+        const value = $query.placeholder($record, resource.codec);
+        return sql`(select (${value}).* where (${value}) is distinct from null)`;
+      },
+    } as any,
+    joinAsLateral: true,
+  } as any);
+  $select.setTrusted();
+  return $select.single();
+};

@@ -32,14 +32,14 @@ export function testGraphQL(zoo: () => Zoo): void {
     );
   });
 
-  test("a row of nothing but null is a row: in a list, and in a column of its own", async () => {
+  test("a row of nothing but null is a row, and NULL is null: in a list, and in a column of its own", async () => {
     const NULLS = { x: null, label: null };
     expect(
       nodes(
         (await data("{ gauges(orderBy: ID_ASC) { edges { node { spans { x label } span { x label } } } } }")).gauges,
       ),
     ).toEqual([
-      { spans: [{ x: 1, label: "a" }, NULLS], span: NULLS },
+      { spans: [{ x: 1, label: "a" }, NULLS, null], span: NULLS },
       { spans: [], span: null },
     ]);
   });

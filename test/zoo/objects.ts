@@ -31,7 +31,7 @@ const RELATIONS: readonly Relation[] = [
   {
     name: "gauges",
     list: "gauges",
-    row: { id: 9, spans: [{ x: null, label: null }], span: { x: 1, label: "NULL" } },
+    row: { id: 9, spans: [{ x: null, label: null }, null], span: { x: 1, label: "NULL" } },
     key: "id=eq.9",
   },
   { name: "animals", list: "animals", row: { id: 9, name: null }, key: "id=eq.9" },

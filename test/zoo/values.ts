@@ -193,5 +193,7 @@ export const VALUES: readonly (readonly [type: string, ...literals: string[]])[]
   [
     "nested",
     "row(array[row(1, 'NULL')::spot_row], row(2, 'b'), int4range(1, 5), '{\"n\": 9007199254740993}', '07:05:49+02')",
+    "row(array[null, row(null, null)::spot_row], row(null, null), null, null, null)",
+    "row('{}', null, 'empty', null, null)",
   ],
 ];

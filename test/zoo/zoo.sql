@@ -22,7 +22,7 @@ create view recent_blanks as select b, a from blanks;
 create table hidden_blanks (name text, secret text);
 insert into hidden_blanks values ('a', 'b'), (null, null);
 create table gauges (id int primary key, spans spot_row[] not null default '{}', span spot_row);
-insert into gauges values (1, array[row(1, 'a'), row(null, null)]::spot_row[], row(null, null)), (2, '{}', null);
+insert into gauges values (1, array[row(1, 'a'), row(null, null), null]::spot_row[], row(null, null)), (2, '{}', null);
 
 create table animals (id int primary key, name text);
 create table dogs (breed text, primary key (id)) inherits (animals);
