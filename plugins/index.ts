@@ -9,12 +9,12 @@ import { ListShapePlugin } from "./lists/ListShapePlugin.ts";
 import { OrderByPlugin } from "./lists/OrderByPlugin.ts";
 import { UnindexedReferencesPlugin } from "./lists/UnindexedReferencesPlugin.ts";
 import { BigIntScalarPlugin } from "./shape/BigIntScalarPlugin.ts";
+import { BuiltInScalarsPlugin } from "./shape/BuiltInScalarsPlugin.ts";
 import { ContractNamesPlugin } from "./shape/ContractNamesPlugin.ts";
 import { DescriptionsPlugin } from "./shape/DescriptionsPlugin.ts";
 import { ExactValuesPlugin } from "./shape/ExactValuesPlugin.ts";
 import { FieldSourcesPlugin } from "./shape/FieldSourcesPlugin.ts";
 import { FilledColumnsPlugin } from "./shape/FilledColumnsPlugin.ts";
-import { FiniteFloatsPlugin } from "./shape/FiniteFloatsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
 import { JsonScalarPlugin } from "./shape/JsonScalarPlugin.ts";
@@ -74,7 +74,6 @@ export const contractPreset: GraphileConfig.Preset = {
     NotNullByDeclarationPlugin,
     NullChecksPlugin,
     RecordColumnsPlugin,
-    FiniteFloatsPlugin,
     OrderByPlugin,
     ConnectionShapePlugin,
     ListShapePlugin,
@@ -87,6 +86,7 @@ export const contractPreset: GraphileConfig.Preset = {
     TableMutationsPlugin,
     BulkMutationsPlugin,
     TimeScalarPlugin,
+    BuiltInScalarsPlugin,
     BigIntScalarPlugin,
     JsonScalarPlugin,
     InputColumnsPlugin,

@@ -42,7 +42,7 @@ const time =
     then 'YYYY-MM-DD"T"HH24:MI:SS.MS${zone}' else 'YYYY-MM-DD"T"HH24:MI:SS.US${zone}' end) end`;
 
 const float: Json = (column) => sql`case
-  when ${column} in ('NaN', 'Infinity', '-Infinity') then null
+  when ${column} in ('NaN', 'Infinity', '-Infinity') then to_json(${column})
   when ${column} = 0 then '0'::json
   when abs(${column}) >= 1e-4 and abs(${column}) < 1e15 then to_json(${column})
   else ${markJson} end`;

@@ -7,7 +7,6 @@ import {
 } from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, lambda, SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-import { FLOATS, finite } from "../shape/FiniteFloatsPlugin.ts";
 import {
   AGGREGATES,
   type Aggregate,
@@ -173,8 +172,7 @@ function fieldsOfColumns(build: GraphileBuild.Build, table: Table, aggregate: Ag
     if (!result || !type) return [];
     const plan = ($row: PgSelectSingleStep) => {
       const column: SQL = sql`${$row.getClassStep().alias}.${sql.identifier(attribute)}`;
-      const $value = $row.select(aggregate.write(column), result, isCount);
-      return FLOATS.has(result) ? finite($value) : $value;
+      return $row.select(aggregate.write(column), result, isCount);
     };
     return [[fieldName, { type, plan }] as const];
   });
@@ -188,8 +186,7 @@ function keyField(build: GraphileBuild.Build, { fieldName, codec }: Grouping): [
     lambda([($row.getClassStep() as any).getGroupDetails(), $row] as const, ([groups, row]: any) => {
       const found = groups?.indicies.find((part: any) => part.codec.groupName === fieldName);
       const text = found && row?.[found.index];
-      const value = text == null ? null : codec.fromPg(text);
-      return typeof value === "number" && !Number.isFinite(value) ? null : value;
+      return text == null ? null : codec.fromPg(text);
     });
   return [[fieldName, { type, plan }]];
 }

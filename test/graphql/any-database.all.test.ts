@@ -248,7 +248,7 @@ describe("with a database of another application", () => {
     const seen = (id: number) => id % 3 !== 2;
     expect(data.item).toEqual({
       label: "item 12",
-      ratio: null,
+      ratio: "-Infinity",
       parent: { id: "3" },
       place: { street: "Street", number: 12 },
       pairs: [{ one: "5", two: "t11" }],

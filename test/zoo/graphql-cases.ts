@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { connect } from "../support/graphql-client.ts";
 import { errorTexts } from "../support/http-client.ts";
 import type { Zoo } from "./zoo.ts";
 
@@ -42,6 +43,89 @@ export function testGraphQL(zoo: () => Zoo): void {
       { spans: [{ x: 1, label: "a" }, NULLS, null], span: NULLS },
       { spans: [], span: null },
     ]);
+  });
+
+  describe("a number that is not finite is a text of Float", () => {
+    const SELECTION = "value list";
+    const ROWS = [
+      { value: "-Infinity", list: ["-Infinity"] },
+      { value: 1.5, list: ["NaN", 0, null] },
+      { value: "Infinity", list: [] },
+      { value: "NaN", list: ["Infinity"] },
+    ];
+
+    test.each(["first: 4", "last: 4"])("in rows, in order and on pages: %s", async (page) => {
+      const query = `{ readings(orderBy: VALUE_ASC, ${page}) { edges { cursor node { ${SELECTION} } } } }`;
+      const { edges } = (await data(query)).readings;
+      expect(nodes({ edges })).toEqual(ROWS);
+      const after = `{ readings(orderBy: VALUE_ASC, after: "${edges[2].cursor}") { edges { node { value } } } }`;
+      expect(nodes((await data(after)).readings)).toEqual([{ value: "NaN" }]);
+    });
+
+    test("in aggregates and groups", async () => {
+      const fields = "min { value } max { value } sum { value } average { value }";
+      const { aggregates, groupedAggregates } = (
+        await data(
+          `{ readings { aggregates { ${fields} } groupedAggregates(groupBy: [VALUE], having: { max: { value: { equalTo: "Infinity" } } }) { keys { value } } } }`,
+        )
+      ).readings;
+      expect(aggregates).toEqual({
+        min: { value: "-Infinity" },
+        max: { value: "NaN" },
+        sum: { value: "NaN" },
+        average: { value: "NaN" },
+      });
+      expect(groupedAggregates).toEqual([{ keys: { value: "Infinity" } }]);
+    });
+
+    test.each([
+      ['value: { equalTo: "NaN" }', ["NaN"]],
+      ['value: { in: ["Infinity", "-Infinity", 1.5] }', ["-Infinity", 1.5, "Infinity"]],
+      ['value: { greaterThan: 1.5, lessThan: "NaN" }', ["Infinity"]],
+      ['list: { contains: ["NaN"] }', [1.5]],
+      ['list: { anyEqualTo: "Infinity" }', ["NaN"]],
+    ])("in a filter: { %s }", async (filter, values) => {
+      const query = `{ readings(orderBy: VALUE_ASC, filter: { ${filter} }) { edges { node { value } } } }`;
+      expect(nodes((await data(query)).readings)).toEqual(values.map((value) => ({ value })));
+    });
+
+    test("as the argument and the result of a function, and in rows that are written", async () => {
+      expect(await data('{ a: halved(n: "-Infinity") b: halved(n: 3) }')).toEqual({ a: "-Infinity", b: 1.5 });
+      const row = { value: "NaN", list: [null, "Infinity", 2] };
+      const write = `mutation ($row: CreateReadingInput!, $patch: UpdateReadingInput!) {
+        createReading(input: $row) { value list }
+        updateReading(id: 9, input: $patch) { value list }
+        createReadings(input: [{ id: 10, value: "-Infinity", list: ["NaN"] }]) { readings { value list } }
+      }`;
+      expect(await data(write, { row: { id: "9", ...row }, patch: { value: "Infinity" } })).toEqual({
+        createReading: row,
+        updateReading: { ...row, value: "Infinity" },
+        createReadings: { readings: [{ value: "-Infinity", list: ["NaN"] }] },
+      });
+      const stored = "delete from readings where id > 4 returning value::text, list::text";
+      expect(await zoo().sql(stored)).toEqual([
+        { value: "Infinity", list: "{NULL,Infinity,2}" },
+        { value: "-Infinity", list: "{NaN}" },
+      ]);
+    });
+
+    test("in a change", async () => {
+      const client = connect(zoo().service);
+      const changes = await client.subscribe(
+        'subscription { onReadingChanged(filter: { value: { equalTo: "NaN" } }) { new { value list } old { value } } }',
+      );
+      const created = { onReadingChanged: { new: { value: "NaN", list: ["Infinity"] }, old: null } };
+      await zoo().sql("insert into readings values (9, 'NaN', '{Infinity}')");
+      await changes.expect(created);
+      await zoo().sql("delete from readings where id = 9");
+      await changes.expect(created, { onReadingChanged: { new: null, old: { value: "NaN" } } });
+    });
+
+    test.each(['"nan"', '"1.5"', '"infinity"', '""', "true"])("%s is none", async (value) => {
+      expect(await errors(`{ readings(filter: { value: { equalTo: ${value} } }) { edges { node { id } } } }`)).toEqual([
+        expect.stringMatching(/^VALIDATION_ERROR: Float cannot represent non numeric value/),
+      ]);
+    });
   });
 
   test.each([

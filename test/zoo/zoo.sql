@@ -23,6 +23,8 @@ create table hidden_blanks (name text, secret text);
 insert into hidden_blanks values ('a', 'b'), (null, null);
 create table gauges (id int primary key, spans spot_row[] not null default '{}', span spot_row);
 insert into gauges values (1, array[row(1, 'a'), row(null, null), null]::spot_row[], row(null, null)), (2, '{}', null);
+create table readings (id int primary key, value float8 not null, list float8[] not null);
+insert into readings values (1, 'NaN', '{Infinity}'), (2, 'Infinity', '{}'), (3, '-Infinity', '{-Infinity}'), (4, 1.5, '{NaN,0,NULL}');
 
 create table animals (id int primary key, name text);
 create table dogs (breed text, primary key (id)) inherits (animals);
@@ -89,6 +91,7 @@ create function echo(value anyelement) returns anyelement language sql stable as
 create function listed(n int) returns setof int language sql stable as $$ select nullif(i, 2) from generate_series(1, n) i $$;
 create function moods() returns setof mood language sql stable as $$ values ('a-b'::mood), (null), ('true') $$;
 create function parts() returns setof part language sql stable as $$ values ((row(1, 2, 'x', '{a}', '2026-11-20 07:05:49.123456+00', 'true', 'NaN')::part).*), (null, null, null, null, null, null, null) $$;
+create function halved(n float8) returns float8 language sql stable as $$ select n / 2 $$;
 create function label(depots) returns text language sql stable as $$ select 'depot ' || $1.id $$;
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
