@@ -1,8 +1,8 @@
 import { LIST_TYPES, type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
-import { SafeError } from "postgraphile/grafast";
+import { flagError, SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { parseExactly } from "../../db/exact-numbers.ts";
-import { elementsOf } from "../../db/wire/array-text.ts";
+import { elementsOf, writeArray } from "../../db/wire/array-text.ts";
 
 type Write = (value: SQL) => SQL;
 
@@ -16,10 +16,13 @@ const inUtc: Write = (value) =>
 const time: Write = (value) =>
   sql`(case ${value} when '24:00' then '24:00:00.000000' else to_char(date '1970-01-01' + ${value}, 'HH24:MI:SS.US') end)`;
 
-/** `1_0_2_3_4_-5.678901`: years, months, days, hours, minutes, seconds. The formats of `to_char` lose the signs of fractions. */
+/**
+ * `1_0_2_3_4_-5.678901`: years, months, days, hours, minutes, seconds. The formats of `to_char` lose the signs of fractions. `infinity`,
+ * since PostgreSQL 17, stays as it is.
+ */
 const interval: Write = (value) => {
   const part = (extracted: SQL) => sql`coalesce(${extracted}, 0)`;
-  return sql`(case when ${value} is not null then concat_ws('_',
+  return sql`(case when not isfinite(${value}) then ${value}::text when ${value} is not null then concat_ws('_',
   ${part(sql`extract(year from ${value})`)}, ${part(sql`extract(month from ${value})`)}, ${part(sql`extract(day from ${value})`)},
   ${part(sql`extract(hour from ${value})`)}, ${part(sql`extract(minute from ${value})`)}, ${part(sql`extract(second from ${value})`)}) end)`;
 };
@@ -28,7 +31,8 @@ const listOf =
   (write: Write): Write =>
   (values) => {
     const item = sql.identifier(Symbol("item"));
-    return sql`(case when ${values} is not null then array(select ${write(item)} from unnest(${values}) as ${item})::text end)`;
+    return sql`(case when array_ndims(${values}) > 1 then ${values}::text
+      when ${values} is not null then array(select ${write(item)} from unnest(${values}) as ${item})::text end)`;
   };
 
 const WRITTEN: readonly (readonly [codec: PgCodec, list: PgCodec, write: Write])[] = [
@@ -62,8 +66,45 @@ function pointsOfLine(text: string) {
   return b === 0 ? { a: { x: -c / a, y: 0 }, b: { x: -c / a, y: 1 } } : { a: at(0), b: at(1) };
 }
 readAs(TYPES.line, LIST_TYPES.line, pointsOfLine);
+
+type Interval = { readonly seconds?: number | string | null };
+const { fromPg: partsOf, toPg: writeParts } = TYPES.interval as any;
+const INFINITIES: Readonly<Record<string, string>> = { infinity: "Infinity", "-infinity": "-Infinity" };
+
+/** An infinite interval has infinitely many seconds: the other fields are integers. */
+function partsOfInterval(text: string) {
+  const seconds = INFINITIES[text];
+  return seconds === undefined ? partsOf(text) : { years: 0, months: 0, days: 0, hours: 0, minutes: 0, seconds };
+}
+const writeInterval = (interval: Interval): string =>
+  Object.keys(INFINITIES).find((text) => INFINITIES[text] === interval.seconds) ?? writeParts(interval);
+readAs(TYPES.interval, LIST_TYPES.interval, partsOfInterval);
+Object.assign(TYPES.interval, { toPg: writeInterval });
+Object.assign(LIST_TYPES.interval, {
+  toPg: (list: readonly (Interval | null)[]) => writeArray(list.map((item) => item && writeInterval(item))),
+});
+
 // Postgres has no `=` for points.
 Object.assign(TYPES.point, { hasNaturalEquality: false });
+
+/** `{{1,2},{3,4}}`, `[0:0][1:2]={{1,2}}` */
+const SEVERAL_DIMENSIONS = /^(?:\[[^=]*=)?\{\{/;
+const oneDimensional = new WeakSet<PgCodec>();
+
+/** A list of GraphQL has one dimension: the others are an error of their field. */
+function refuseDimensions(list: PgCodec): void {
+  if (oneDimensional.has(list)) return;
+  oneDimensional.add(list);
+  const { fromPg } = list;
+  const read = (text: string) => (SEVERAL_DIMENSIONS.test(text) ? flagError(severalDimensions()) : fromPg(text));
+  Object.assign(list, { fromPg: read });
+}
+const severalDimensions = () =>
+  new SafeError(
+    "the array has several dimensions, and a list one: read it at /rest/v1, or with a function that returns to_jsonb of it",
+    { code: "VALIDATION_ERROR" },
+  );
+for (const list of Object.values(LIST_TYPES) as PgCodec[]) refuseDimensions(list);
 
 type Range = { readonly start?: unknown; readonly end?: unknown; readonly isEmpty?: boolean | null };
 
@@ -98,6 +139,7 @@ export const ExactValuesPlugin: GraphileConfig.Plugin = {
     hooks: {
       pgCodecs_PgCodec(_info, { pgCodec }) {
         if (pgCodec.rangeOfCodec) Object.assign(pgCodec, withEmptyRange(pgCodec));
+        if (pgCodec.arrayOfCodec) refuseDimensions(pgCodec);
       },
     },
   },

@@ -128,6 +128,69 @@ export function testGraphQL(zoo: () => Zoo): void {
     });
   });
 
+  describe("an array of several dimensions", () => {
+    const SELECTION = "words days docs spans { x } ranges { isEmpty } moods labels ids lasts { days } keys";
+    const FIELDS = SELECTION.replaceAll(/ \{.*?\}/g, "").split(" ");
+
+    test("is an error of its field, beside which all others are there", async () => {
+      const { data: found, errors: faults } = await zoo().graphql(
+        `{ grids(orderBy: ID_ASC) { edges { node { id ${SELECTION} } } } }`,
+      );
+      const [one, two] = nodes(found.grids);
+      expect(two).toEqual({ id: "2", ...Object.fromEntries(FIELDS.map((field) => [field, null])) });
+      for (const field of FIELDS) expect([field, one[field]?.length]).toEqual([field, 1]);
+      const fault = (field: string) => ({
+        path: ["grids", "edges", JSON.rawJSON("1"), "node", field],
+        message: expect.stringMatching(/^the array has several dimensions, and a list one: read it at /),
+        extensions: { code: "VALIDATION_ERROR" },
+      });
+      const byField = faults.toSorted((a: any, b: any) => a.path[4].localeCompare(b.path[4]));
+      expect(byField).toEqual(FIELDS.toSorted().map((field) => expect.objectContaining(fault(field))));
+    });
+
+    test.each(
+      FIELDS.filter((field) => !["spans", "docs", "keys"].includes(field)).flatMap((field) => [
+        [field, "equalTo"],
+        [field, "contains"],
+      ]),
+    )("is refused in a filter: %s.%s", async (field, operator) => {
+      const type = (
+        await data('{ __type(name: "GridFilter") { inputFields { name type { name } } } }')
+      ).__type.inputFields.find(({ name }: any) => name === field).type.name;
+      const { inputFields } = (
+        await data(
+          `{ __type(name: "${type}") { inputFields { name type { kind name ofType { kind name ofType { name } } } } } }`,
+        )
+      ).__type;
+      const { kind, name, ofType } = inputFields.find((each: any) => each.name === operator).type;
+      const written = kind === "LIST" ? `[${ofType.name ?? `${ofType.ofType.name}!`}]` : name;
+      for (const value of [[["a"]], [["1"], ["2"]], [[1]]]) {
+        const asked = `query ($value: ${written}) { grids(filter: { ${field}: { ${operator}: $value } }) { edges { node { id } } } }`;
+        for (const error of await errors(asked, { value })) expect(error).toMatch(/^VALIDATION_ERROR: /);
+        const literal = `{ grids(filter: { ${field}: { ${operator}: ${JSON.stringify(value)} } }) { edges { node { id } } } }`;
+        expect(await errors(literal)).toEqual(expect.arrayContaining([expect.stringMatching(/^VALIDATION_ERROR: /)]));
+      }
+    });
+  });
+
+  test.each([
+    ["infinity", "Infinity"],
+    ["-infinity", "-Infinity"],
+  ])("an interval of %s has infinitely many seconds: %s", async (text, seconds) => {
+    const { column, id } = zoo().cells.find(({ type, literal }) => type === "interval" && literal === `'${text}'`)!;
+    const query = `{ cages(filter: { ${column}: { equalTo: { seconds: "${seconds}" } } }) { edges { node { id ${column} { years months days hours minutes seconds } } } } }`;
+    expect(nodes((await data(query)).cages)).toEqual([
+      { id: String(id), [column]: { years: 0, months: 0, days: 0, hours: 0, minutes: 0, seconds } },
+    ]);
+  });
+
+  test.each(['{ seconds: "NaN" }'])("%s is no interval", async (interval) => {
+    const { column } = zoo().cells.find(({ type }) => type === "interval")!;
+    expect(
+      await errors(`{ cages(filter: { ${column}: { equalTo: ${interval} } }) { edges { node { id } } } }`),
+    ).toEqual([expect.stringMatching(/^VALIDATION_ERROR: /)]);
+  });
+
   test.each([
     ["LeftBoard", { id: true, depotId: false }],
     ["RightBoard", { id: true, depotId: false }],

@@ -25,6 +25,10 @@ create table gauges (id int primary key, spans spot_row[] not null default '{}',
 insert into gauges values (1, array[row(1, 'a'), row(null, null), null]::spot_row[], row(null, null)), (2, '{}', null);
 create table readings (id int primary key, value float8 not null, list float8[] not null);
 insert into readings values (1, 'NaN', '{Infinity}'), (2, 'Infinity', '{}'), (3, '-Infinity', '{-Infinity}'), (4, 1.5, '{NaN,0,NULL}');
+create table grids (id int primary key, words text[], days date[], docs jsonb[], spans spot_row[], ranges int4range[], moods mood[], labels labels, ids uuid[], lasts interval[], keys hstore[]);
+insert into grids values
+  (1, '{a}', '{2026-11-20}', array['{}'::jsonb], array[row(1, 'a')::spot_row], '{"[1,5)"}', '{sad}', '{a}', array[gen_random_uuid()], '{1 day}', array['a=>1'::hstore]),
+  (2, '{{a}}', '{{2026-11-20}}', array[['{}'::jsonb]], array[[row(1, 'a')::spot_row]], '{{"[1,5)"}}', '{{sad}}', '{{a}}', array[[gen_random_uuid()]], '[0:0][1:1]={{1 day}}', array[['a=>1'::hstore]]);
 
 create table animals (id int primary key, name text);
 create table dogs (breed text, primary key (id)) inherits (animals);
