@@ -2,6 +2,7 @@ declare global {
   interface JSON {
     /** A number of JSON as it is written, for `JSON.stringify`. */
     rawJSON(text: string): object;
+    isRawJSON(value: unknown): value is { readonly rawJSON: string };
   }
 }
 
@@ -31,25 +32,31 @@ export const parseExactly = (text: string): unknown =>
     ? parse(text, (_key, value, { source }) => (typeof value === "number" ? exactNumber(source!) : value))
     : parse(text);
 
-/** The numbers that `parseNoting` has rounded: the object or array that contains each one, its key, and its digits. */
+/** The digits of a number that JavaScript would round; undefined for every other value. */
+export const digitsOf = (value: unknown): string | undefined => (JSON.isRawJSON(value) ? value.rawJSON : undefined);
+
+/** The objects and arrays in which `parseNoting` has rounded numbers, on any level: the keys of these, and their digits. */
 const rounded = new WeakMap<object, Map<string, string>>();
 
 /** As JSON.parse; `withExactNumbers` finds the digits of numbers that it has rounded. */
 export const parseNoting = (text: string): unknown =>
   mayLoseDigits(text)
     ? parse(text, function (key, value, { source }) {
-        if (typeof value === "number" && !isExact(source!))
-          rounded.set(this, (rounded.get(this) ?? new Map()).set(key, source!));
+        const isRounded = typeof value === "number" && !isExact(source!);
+        if (isRounded || isNoted(value)) rounded.set(this, rounded.get(this) ?? new Map());
+        if (isRounded) rounded.get(this)!.set(key, source!);
         return value;
       })
     : parse(text);
 
+const isNoted = (value: unknown): value is object => typeof value === "object" && value !== null && rounded.has(value);
+
 /** A value of `parseNoting` whose numbers are written by `JSON.stringify` as they were received. */
 export function withExactNumbers(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  const sources = rounded.get(value);
+  if (!isNoted(value)) return value;
+  const sources = rounded.get(value)!;
   const exact = (item: unknown, key: string) => {
-    const source = sources?.get(key);
+    const source = sources.get(key);
     return source === undefined ? withExactNumbers(item) : JSON.rawJSON(source);
   };
   if (Array.isArray(value)) return value.map((item, i) => exact(item, String(i)));

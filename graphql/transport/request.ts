@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseStart } from "../../db/changes/position.ts";
+import { withExactNumbers } from "../../db/exact-numbers.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { parseShape } from "../../http/pipeline/body.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
@@ -19,7 +20,7 @@ const REQUEST = z
       query: text("must be a GraphQL document"),
       documentId: text("must be a string"),
       operationName: text("must be a string"),
-      variables: z.looseObject({}, "must be an object").nullish(),
+      variables: z.preprocess(withExactNumbers, z.looseObject({}, "must be an object").nullish()),
       extensions: z
         .object(
           {

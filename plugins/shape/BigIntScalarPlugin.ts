@@ -1,8 +1,9 @@
 import { GraphQLError, Kind, type ValueNode } from "postgraphile/graphql";
+import { digitsOf } from "../../db/exact-numbers.ts";
 
 /**
- * `scalar BigInt`: inputs may be numbers too, `sizeBytes: 1004`, if JSON represents them exactly. Outputs are strings. `scalar Oid`: a
- * number without a sign, up to 2^32.
+ * `scalar BigInt`, `scalar BigFloat`: inputs may be numbers too, `sizeBytes: 1004`, of which every digit counts. Outputs are strings.
+ * `scalar Oid`: a number without a sign, up to 2^32.
  */
 export const BigIntScalarPlugin: GraphileConfig.Plugin = {
   name: "BigIntScalarPlugin",
@@ -11,6 +12,7 @@ export const BigIntScalarPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLScalarType(config) {
         if (config.name === "BigInt") return { ...config, parseValue: parseBigInt, parseLiteral: parseBigIntLiteral };
+        if (config.name === "BigFloat") return { ...config, parseValue: parseBigFloat };
         if (config.name !== "Oid") return config;
         const parseLiteral = (node: ValueNode) => parseOid("value" in node ? node.value : null);
         return { ...config, serialize: Number, parseValue: parseOid, parseLiteral };
@@ -21,9 +23,20 @@ export const BigIntScalarPlugin: GraphileConfig.Plugin = {
 
 /** The text for Postgres, which checks that it is an integer. */
 function parseBigInt(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
-  throw new GraphQLError("a BigInt must be a string with an integer, or an integer within 2^53", {
+  const text = digitsOf(value) ?? value;
+  if (typeof text === "string" && (text === value || /^-?\d+$/.test(text))) return text;
+  if (Number.isSafeInteger(value)) return String(value);
+  throw new GraphQLError("a BigInt must be an integer, or a string with one", {
+    extensions: { code: "VALIDATION_ERROR" },
+  });
+}
+
+/** In a body that is too long for `digitsOf`, greater numbers may be rounded. */
+function parseBigFloat(value: unknown): string {
+  const text = digitsOf(value) ?? value;
+  if (typeof text === "string") return text;
+  if (typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER) return String(value);
+  throw new GraphQLError("a BigFloat must be a number, or a string with one", {
     extensions: { code: "VALIDATION_ERROR" },
   });
 }

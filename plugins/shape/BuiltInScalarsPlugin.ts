@@ -1,4 +1,24 @@
-import { GraphQLFloat, GraphQLScalarType, Kind, type ValueNode } from "postgraphile/graphql";
+import {
+  GraphQLError,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLScalarType,
+  Kind,
+  type ValueNode,
+} from "postgraphile/graphql";
+import { digitsOf } from "../../db/exact-numbers.ts";
+
+/** A variable may be a number with more digits than JavaScript has. */
+function numberOf(value: unknown): unknown {
+  const digits = digitsOf(value);
+  return digits === undefined ? value : Number(digits);
+}
+
+const Int = new GraphQLScalarType({
+  ...GraphQLInt.toConfig(),
+  parseValue: (value) => GraphQLInt.parseValue(numberOf(value)),
+});
 
 /** The values of a float4 or float8 that are no numbers in JSON, as all interfaces write them. */
 const NOT_FINITE: ReadonlySet<unknown> = new Set(["NaN", "Infinity", "-Infinity"]);
@@ -8,20 +28,35 @@ const Float = new GraphQLScalarType({
   ...GraphQLFloat.toConfig(),
   description: 'A number with double precision (IEEE 754), or one of the strings "NaN", "Infinity" and "-Infinity".',
   serialize: (value) => (NOT_FINITE.has(String(value)) ? String(value) : GraphQLFloat.serialize(value)),
-  parseValue: (value) => (NOT_FINITE.has(value) ? value : GraphQLFloat.parseValue(value)),
+  parseValue: (value) => (NOT_FINITE.has(value) ? value : GraphQLFloat.parseValue(numberOf(value))),
   parseLiteral: (node: ValueNode, variables) =>
     node.kind === Kind.STRING && NOT_FINITE.has(node.value) ? node.value : GraphQLFloat.parseLiteral(node, variables),
 });
 
-/** `scalar Float`: also "NaN", "Infinity" and "-Infinity". It replaces that of graphql-js in the schema. */
+const ID = new GraphQLScalarType({
+  ...GraphQLID.toConfig(),
+  parseValue(value) {
+    const digits = digitsOf(value);
+    if (digits !== undefined && /^-?\d+$/.test(digits)) return digits;
+    const number = numberOf(value);
+    if (!Number.isInteger(number) || Number.isSafeInteger(number)) return GraphQLID.parseValue(number);
+    throw new GraphQLError("an ID beyond 2^53 must be a string", { extensions: { code: "VALIDATION_ERROR" } });
+  },
+});
+
+/**
+ * `scalar Float`: also "NaN", "Infinity" and "-Infinity". `scalar ID`: a number is never rounded. They replace those of graphql-js in the
+ * schema.
+ */
 export const BuiltInScalarsPlugin: GraphileConfig.Plugin = {
   name: "BuiltInScalarsPlugin",
   version: "1.0.0",
   schema: {
     hooks: {
       build(build) {
-        Object.assign(build.getAllTypes(), { Float });
-        return Object.assign(build, { graphql: { ...build.graphql, GraphQLFloat: Float } });
+        Object.assign(build.getAllTypes(), { Int, Float, ID });
+        const own = { GraphQLInt: Int, GraphQLFloat: Float, GraphQLID: ID };
+        return Object.assign(build, { graphql: { ...build.graphql, ...own } });
       },
     },
   },

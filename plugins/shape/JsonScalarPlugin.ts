@@ -1,5 +1,5 @@
 import { GraphQLError, Kind, type ValueNode } from "postgraphile/graphql";
-import { exactNumber, withExactNumbers } from "../../db/exact-numbers.ts";
+import { exactNumber } from "../../db/exact-numbers.ts";
 
 /** `scalar JSON`: numbers keep all their digits, `{"big": 9007199254740993}`. */
 export const JsonScalarPlugin: GraphileConfig.Plugin = {
@@ -9,7 +9,7 @@ export const JsonScalarPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLScalarType(config, build) {
         if (config.name !== build.inflection.builtin("JSON")) return config;
-        return { ...config, parseValue: withExactNumbers, parseLiteral };
+        return { ...config, parseLiteral };
       },
     },
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../support/graphql-client.ts";
-import { errorTexts } from "../support/http-client.ts";
+import { errorTexts, send } from "../support/http-client.ts";
 import type { Zoo } from "./zoo.ts";
 
 /** What only GraphQL has: cursors beside rows, types of columns, the spelling of times, and operators of filters. */
@@ -189,6 +189,67 @@ export function testGraphQL(zoo: () => Zoo): void {
     expect(
       await errors(`{ cages(filter: { ${column}: { equalTo: ${interval} } }) { edges { node { id } } } }`),
     ).toEqual([expect.stringMatching(/^VALIDATION_ERROR: /)]);
+  });
+
+  describe("a number in a variable", () => {
+    const FIELDS = {
+      BigInt: "sameBig(n: $n)",
+      "[BigInt]": "sameBigs(n: $n)",
+      ID: "sameText(id: $n)",
+      BigFloat: "sameNumeric(n: $n)",
+      JSON: "sameJson(n: $n)",
+      Float: "sameFloat(n: $n)",
+      Int: "sameInt(n: $n)",
+    } as const;
+    const ask = async (type: keyof typeof FIELDS, number: string, more = "") => {
+      const query = `query ($n: ${type}!) { found: ${FIELDS[type]} }`;
+      const body = `{"query":${JSON.stringify(query)},"variables":{"n":${number}}${more}}`;
+      const headers = { "content-type": "application/json" };
+      return (await send(`${zoo().service.url}/graphql`, { method: "POST", headers, body })).text;
+    };
+
+    test.each([
+      ["BigInt", "9007199254740993", '"9007199254740993"'],
+      ["BigInt", "-9223372036854775808", '"-9223372036854775808"'],
+      ["[BigInt]", "[1,9007199254740993]", '["1","9007199254740993"]'],
+      ["ID", "9007199254740993", '"9007199254740993"'],
+      ["ID", "1e3", '"1000"'],
+      ["BigFloat", "9007199254740993.10", '"9007199254740993.10"'],
+      ["BigFloat", "0.30000000000000001", '"0.30000000000000001"'],
+      ["BigFloat", "1e-30", '"0.000000000000000000000000000001"'],
+      ["BigFloat", "3.141592653589793", '"3.141592653589793"'],
+      ["JSON", "9007199254740993", "9007199254740993"],
+      ["JSON", '{"a":[9007199254740993]}', '{"a":[9007199254740993]}'],
+      ["Float", "0.1000000000000000055", "0.1"],
+      ["Float", "1e3", "1000"],
+      ["Int", "1e3", "1000"],
+    ] as const)("%s: keeps its digits: %s", async (type, number, found) => {
+      expect(await ask(type, number)).toBe(`{"data":{"found":${found}}}`);
+    });
+
+    test.each([
+      ["BigInt", "1e30"],
+      ["BigInt", "1.5"],
+      ["BigInt", "true"],
+      ["BigFloat", "{}"],
+      ["BigFloat", "[1]"],
+      ["ID", "1.5"],
+      ["ID", "1e30"],
+      ["Float", "1e400"],
+      ["Int", "2147483648.0000000001"],
+    ] as const)("%s: %s is refused", async (type, number) => {
+      expect(errorTexts(JSON.parse(await ask(type, number)))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: /)]);
+    });
+
+    // Digits are not looked for in long texts.
+    test.each(["BigInt", "ID", "BigFloat"] as const)(
+      "%s: is refused in a long body, in place of rounded",
+      async (type) => {
+        const long = `,"extensions":{"text":"${"x".repeat(65_536)}"}`;
+        const answer = await ask(type, "9007199254740993", long);
+        expect(errorTexts(JSON.parse(answer))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: .*string/)]);
+      },
+    );
   });
 
   test.each([

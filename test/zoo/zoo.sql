@@ -96,6 +96,13 @@ create function listed(n int) returns setof int language sql stable as $$ select
 create function moods() returns setof mood language sql stable as $$ values ('a-b'::mood), (null), ('true') $$;
 create function parts() returns setof part language sql stable as $$ values ((row(1, 2, 'x', '{a}', '2026-11-20 07:05:49.123456+00', 'true', 'NaN')::part).*), (null, null, null, null, null, null, null) $$;
 create function halved(n float8) returns float8 language sql stable as $$ select n / 2 $$;
+create function same_big(n bigint) returns bigint language sql stable as $$ select n $$;
+create function same_bigs(n bigint[]) returns bigint[] language sql stable as $$ select n $$;
+create function same_numeric(n numeric) returns numeric language sql stable as $$ select n $$;
+create function same_float(n float8) returns float8 language sql stable as $$ select n $$;
+create function same_int(n int) returns int language sql stable as $$ select n $$;
+create function same_json(n json) returns json language sql stable as $$ select n $$;
+create function same_text(id bigint) returns text language sql stable as $$ select id::text $$;
 create function label(depots) returns text language sql stable as $$ select 'depot ' || $1.id $$;
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
