@@ -1,4 +1,4 @@
-import { byType, type Cell, each, type Fault, filterText, isSame, parseExactly, type Zoo } from "./zoo.ts";
+import { byType, type Cell, each, type Fault, filterText, isSame, orNone, parseExactly, type Zoo } from "./zoo.ts";
 
 const BACK = { method: "POST", prefer: "return=representation" } as const;
 
@@ -23,8 +23,8 @@ export async function* restFaults(zoo: Zoo): AsyncGenerator<Fault> {
     const [{ column }] = group as [Cell];
     const ids = group.map(({ id }) => id);
     const reply = await zoo.rest(`cages?select=id&id=in.(${ids})&order=${column},id`);
-    const sorted = zoo.sql(`select id from cages where id in (${ids}) order by ${column}, id`).catch(() => []);
-    if (JSON.stringify(reply.json) !== JSON.stringify(await sorted))
+    const sorted = await orNone(zoo.sql(`select id from cages where id in (${ids}) order by ${column}, id`));
+    if (JSON.stringify(reply.json) !== JSON.stringify(sorted))
       for (const cell of group) yield ["REST order", cell, reply.text];
   }
   yield* faults;
@@ -54,7 +54,7 @@ async function faultsOf(zoo: Zoo, cell: Cell): Promise<Fault[]> {
 }
 
 /** The records of CSV, the first of which has the names. */
-function parseCsv(text: string): string[][] {
+export function parseCsv(text: string): string[][] {
   const records: string[][] = [[]];
   for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/g)) {
     records.at(-1)!.push(quoted?.replaceAll('""', '"') ?? plain!);
