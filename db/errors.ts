@@ -49,6 +49,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (isSyntaxOfValue(raised)) return problem("invalid value", { cause: error });
   if (isUnpopulated(raised))
     return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
+  if (isDeferrableKey(raised)) return problem("deferrable key", { cause: error });
   const reason = reasonOf(raised.code);
   if (reason === null) return ownProblem(raised);
   const role = unknownRoleIn(raised);
@@ -93,6 +94,10 @@ const isSyntaxOfValue = ({ code, position, where }: DatabaseErrorLike) =>
 /** A materialized view that was created `with no data`. Functions may raise the code too, with a message that is not for clients. */
 export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>
   code === "55000" && routine === "ExecOpenScanRelation";
+
+/** A constraint that `on conflict` cannot use, because it may be violated until the commit. */
+export const isDeferrableKey = ({ code, routine }: DatabaseErrorLike) =>
+  code === "55000" && routine === "ExecCheckIndexConstraints";
 
 /** The role of a token that the database does not have. Null for other errors, such as those of a function that sets a role. */
 export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): string | null {

@@ -5,7 +5,7 @@ import {
   sqlValueWithCodec,
   withPgClient,
 } from "postgraphile/@dataplan/pg";
-import { list, SafeError, sideEffect } from "postgraphile/grafast";
+import { access, list, SafeError, sideEffect } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 
 type TableResource = PgResource<any, any, any, any, any>;
@@ -97,6 +97,10 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
     plan(_$root: unknown, args: any) {
       const $row = pgInsertSingle(resource);
       args.apply($row);
+      sideEffect(access($row, "c"), (count) => {
+        if (count === 0)
+          throw new SafeError(`a trigger or rule has left out the ${type.name}`, { code: "RESOURCE_NOT_FOUND" });
+      });
       return $row;
     },
   };

@@ -6,6 +6,7 @@ import { graphqlFaults, type Spelling } from "./graphql.ts";
 import { testGraphQL } from "./graphql-cases.ts";
 import { testFunctions, testObjects } from "./objects.ts";
 import { restFaults } from "./rest.ts";
+import { testWrites } from "./writes.ts";
 import { byType, type Cell, type Fault, isSame, parseExactly, useZoo, type Zoo } from "./zoo.ts";
 
 const DOCS = "docs/types.md";
@@ -82,4 +83,5 @@ test("geometry of PostGIS is GeoJSON, as in what is written", async (context) =>
 
 describe("objects", () => testObjects(zoo));
 describe("functions", () => testFunctions(zoo));
+describe("writes", () => testWrites(zoo));
 describe("only in GraphQL", () => testGraphQL(zoo));

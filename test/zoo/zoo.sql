@@ -58,6 +58,7 @@ create rule remove as on delete to left_boards do instead
 create view signs as select id, upper(name) as label from animals;
 create function write_sign() returns trigger language plpgsql as $$ begin
   if tg_op = 'DELETE' then delete from animals where id = old.id; return old; end if;
+  if new.label = 'DROP' then return null; end if;
   insert into animals values (new.id, lower(new.label)); return new;
 end $$;
 create trigger write instead of insert or delete on signs for each row execute function write_sign();
@@ -71,6 +72,8 @@ create function drop_row() returns trigger language plpgsql as $$ begin
 end $$;
 create trigger drop_row before insert or update on rejects for each row execute function drop_row();
 create table seats (id int primary key, pos int not null unique deferrable initially deferred);
+insert into seats values (1, 1), (2, 2);
+create function take_seat(id int, pos int) returns seats language sql volatile as $$ insert into seats values (id, pos) returning * $$;
 create table mades (id int generated always as identity primary key, n int, double int generated always as (n * 2) stored, triple int generated always as (n * 3));
 insert into mades (n) values (1);
 

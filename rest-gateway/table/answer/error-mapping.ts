@@ -2,7 +2,13 @@ import type { DatabaseError } from "pg-protocol";
 import { type Catalog, tableOf } from "../../../db/catalog/catalog.ts";
 import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
-import { problemOf as databaseProblem, isUnpopulated, retryAfterOf, unknownRoleIn } from "../../../db/errors.ts";
+import {
+  problemOf as databaseProblem,
+  isDeferrableKey,
+  isUnpopulated,
+  retryAfterOf,
+  unknownRoleIn,
+} from "../../../db/errors.ts";
 import { clientMessage } from "../../../db/masking.ts";
 import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
@@ -24,6 +30,7 @@ import { REFUSED } from "../query.ts";
 import { pathOf, type RefusedValue } from "../refused-row.ts";
 import { writeHeader } from "./answer.ts";
 
+const INVALID = 400;
 const INTERNAL = 500;
 const UNAVAILABLE = 503;
 
@@ -51,6 +58,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (refused) return tableAnswer(refused);
   if (raised.code === "PGRST") return fromRaise(raised);
   if (isUnpopulated(raised)) return { ...ofPostgres(raised), status: UNAVAILABLE };
+  if (isDeferrableKey(raised)) return { ...ofPostgres(raised), status: INVALID };
   const message = clientMessage(raised);
   if (message === null) return null;
   const chosen = chosenStatus(raised.code);
