@@ -94,8 +94,7 @@ export function testObjects(zoo: () => Zoo): void {
       const { rest, sql, service } = zoo();
       const path = encodeURIComponent(name);
       const table = `"${name.replaceAll('"', '""')}"`;
-      if (refusal)
-        return expect((await send(`${service.url}/rest/v1/${path}`)).json).toMatchObject({ code: refusal });
+      if (refusal) return expect((await send(`${service.url}/rest/v1/${path}`)).json).toMatchObject({ code: refusal });
       const stored = async () => (await sql(`select row_to_json(t) as row from ${table} as t`)).map((each) => each.row);
       expect(inOrder((await rest(path)).json)).toEqual(inOrder(await stored()));
       expect(list && (await rowsOf(zoo(), list))).toEqual(list && textsOf(await stored()));
@@ -169,8 +168,11 @@ async function rowsOf(zoo: Zoo, list: string): Promise<string[]> {
   return textsOf(JSON.parse(JSON.stringify(read.data[list].edges)).map(({ node }: any) => node));
 }
 
-/** The path of a function, the same in GraphQL, and the JSON of both. */
-const FUNCTIONS: readonly (readonly [path: string, field: string, result: unknown])[] = [
+const PART = { x: 1, z: "NaN" };
+const NO_PART = { x: null, z: null };
+
+/** The path of a function, the same in GraphQL if it is there, and the JSON of both. */
+const FUNCTIONS: readonly (readonly [path: string, field: string | null, result: unknown])[] = [
   [
     "rpc/sample_blanks",
     "sampleBlanks { edges { node { a b } } }",
@@ -185,6 +187,24 @@ const FUNCTIONS: readonly (readonly [path: string, field: string, result: unknow
   ["rpc/defaulted?a=1", "defaulted(a: 1)", "1-2-it's"],
   ["rpc/defaulted?a=1&c=x", 'defaulted(a: 1, c: "x")', "1-2-x"],
   ["rpc/listed?n=3", "listed(n: 3) { edges { node } }", [1, null, 3]],
+  ["rpc/parts?select=x,z", "parts { edges { node { x z } } }", [PART, NO_PART]],
+  [
+    "rpc/pairs",
+    "pairs { edges { node { n label } } }",
+    [
+      { n: 1, label: "a" },
+      { n: null, label: null },
+    ],
+  ],
+  ["rpc/turned?a=1&b=x", 'turned(a: 1, b: "x") { a b c }', { a: 2, b: "x!", c: null }],
+  // In GraphQL, there is no function with arguments of any type, with a variable number of them, or with the name of another one.
+  ["rpc/echo?value=1", null, expect.objectContaining({ code: "PGRST202" })],
+  ["rpc/echoes?value={1,2}", null, expect.objectContaining({ code: "PGRST202" })],
+  ["rpc/joined?words=a&words=b", null, "a-b"],
+  ["rpc/shape_of?side=1", null, "square"],
+  ["rpc/shape_of?width=1&height=2", null, "rectangle"],
+  ["rpc/kind_of?value=1", null, expect.objectContaining({ code: "PGRST203" })],
+  ["rpc/drop_row", null, expect.objectContaining({ code: "PGRST202" })],
   ["depots?select=label", "depots { edges { node { label } } }", [{ label: "depot 1" }]],
   ["trucks?select=label&order=id", "trucks { edges { node { label } } }", [{ label: "truck 1" }, { label: "truck 2" }]],
 ];
@@ -194,6 +214,11 @@ export function testFunctions(zoo: () => Zoo): void {
   test.each(FUNCTIONS)("%s is %s", async (path, field, result) => {
     const expected = result === "rows of blanks" ? await zoo().sql("select * from blanks order by a, b") : result;
     expect((await zoo().rest(path)).json).toEqual(expected);
+    if (field === null) {
+      const { fieldIn } = await readTypes(zoo());
+      const name = /rpc\/(\w+)/.exec(path)![1]!.replace(/_(\w)/, (_, letter) => letter.toUpperCase());
+      return expect(fieldIn("Query", name, "fields") ?? fieldIn("Mutation", name, "fields")).toBeUndefined();
+    }
     const { data, errors } = await zoo().graphql(`{ result: ${field} }`);
     expect(errors).toBeUndefined();
     const read = data.result?.edges?.map(({ node }: any) => node) ?? data.result;

@@ -5,6 +5,7 @@ import { descriptionFaults } from "./descriptions.ts";
 import { graphqlFaults, type Spelling } from "./graphql.ts";
 import { testGraphQL } from "./graphql-cases.ts";
 import { testFunctions, testObjects } from "./objects.ts";
+import { testPostgis } from "./postgis.ts";
 import { restFaults } from "./rest.ts";
 import { testWrites } from "./writes.ts";
 import { byType, type Cell, type Fault, isSame, parseExactly, useZoo, type Zoo } from "./zoo.ts";
@@ -69,19 +70,8 @@ test("docs/types.md has what each interface does with each type, and every diffe
   await expect(written, ADVICE + seen.join("\n")).toMatchFileSnapshot(`../../${DOCS}`);
 });
 
-test("geometry of PostGIS is GeoJSON, as in what is written", async (context) => {
-  const [available] = await zoo().sql("select from pg_available_extensions where name = 'postgis'");
-  if (!available) return context.skip("PostGIS is not installed");
-  await zoo().sql(`create extension postgis schema extensions;
-    create table places (id int primary key, place extensions.geometry(Point, 4326));
-    grant select, insert on places to anon`);
-  const row = { id: 1, place: { type: "Point", coordinates: [1.5, 2] } };
-  const write = () => zoo().rest("places?select=id,place->type,place->coordinates", { method: "POST", body: row });
-  await expect.poll(async () => (await write()).status).toBe(201);
-  expect((await zoo().rest("places")).json).toEqual([{ id: 1, place: expect.objectContaining(row.place) }]);
-});
-
 describe("objects", () => testObjects(zoo));
 describe("functions", () => testFunctions(zoo));
 describe("writes", () => testWrites(zoo));
+testPostgis();
 describe("only in GraphQL", () => testGraphQL(zoo));

@@ -95,6 +95,17 @@ create function extremes(out low int, out high int) language sql stable as $$ se
 create function no_blank() returns blanks language sql stable as $$ select * from blanks where false $$;
 create function defaulted(a int, b int default 2, c text default 'it''s') returns text language sql stable as $$ select a || '-' || b || '-' || coalesce(c, 'null') $$;
 create function echo(value anyelement) returns anyelement language sql stable as $$ select value $$;
+create function echoes(value anyarray) returns anyarray language sql stable as $$ select value $$;
+create function last_of(value anyarray) returns anyelement language sql stable as $$ select value[cardinality(value)] $$;
+create function shape_of(side int) returns text language sql stable as $$ select 'square' $$;
+create function shape_of(width int, height int) returns text language sql stable as $$ select 'rectangle' $$;
+create function kind_of(value int) returns text language sql stable as $$ select 'number' $$;
+create function kind_of(value text) returns text language sql stable as $$ select 'text' $$;
+create function turned(inout a int, inout b text, out c bool) language sql stable as $$ select a + 1, b || '!', null::bool $$;
+create function pairs(out n int, out label text) returns setof record language sql stable as $$ values (1, 'a'), (null, null) $$;
+create function joined(variadic words text[]) returns text language sql stable as $$ select array_to_string(words, '-', '?') $$;
+create function part_list() returns part[] language sql stable as $$ select array[row(1, 2, 'x', '{a}', null, 'true', 'NaN')::part, null, row(null, null, null, null, null, null, null)::part] $$;
+create function grid_of(depots) returns int[] language sql stable as $$ select array[[1, 2], [3, null]] $$;
 create function listed(n int) returns setof int language sql stable as $$ select nullif(i, 2) from generate_series(1, n) i $$;
 create function moods() returns setof mood language sql stable as $$ values ('a-b'::mood), (null), ('true') $$;
 create function parts() returns setof part language sql stable as $$ values ((row(1, 2, 'x', '{a}', '2026-11-20 07:05:49.123456+00', 'true', 'NaN')::part).*), (null, null, null, null, null, null, null) $$;
