@@ -56,7 +56,8 @@ const record = (resource: PgResource) => ($record: Step) => {
     from: {
       callback($query: any) {
         const value = $query.placeholder($record, resource.codec);
-        return sql`(select (${value}).* where (${value}) is distinct from null)`;
+        // Not select (…).*: its rows are not of the type of the record, which functions of a row need.
+        return sql`unnest(case when (${value}) is distinct from null then array[${value}] end)`;
       },
     } as any,
     joinAsLateral: true,

@@ -45,6 +45,17 @@ export function testGraphQL(zoo: () => Zoo): void {
     ]);
   });
 
+  test("rows of a table in columns have its computed columns", async () => {
+    expect(
+      nodes(
+        (await data("{ yards(orderBy: ID_ASC) { edges { node { main { id label } others { id label } } } } }")).yards,
+      ),
+    ).toEqual([
+      { main: { id: "7", label: "depot 7" }, others: [{ id: "8", label: "depot 8" }, null] },
+      { main: null, others: [] },
+    ]);
+  });
+
   describe("a number that is not finite is a text of Float", () => {
     const SELECTION = "value list";
     const ROWS = [

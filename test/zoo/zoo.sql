@@ -44,6 +44,8 @@ create table trucks (id int primary key, depot_id int references depots);
 create index on trucks (depot_id);
 insert into depots values (1, 'Oslo');
 insert into trucks values (1, 1), (2, null);
+create table yards (id int primary key, main depots, others depots[] not null);
+insert into yards values (1, row(7, 'Rome'), array[row(8, null), null]::depots[]), (2, null, '{}');
 create view left_boards as select t.id, d.id as depot_id, d.city from trucks t left join depots d on d.id = t.depot_id;
 create view right_boards as select t.id, d.id as depot_id, d.city from depots d right join trucks t on d.id = t.depot_id;
 create view full_boards as select t.id, d.id as depot_id, d.city from trucks t full join depots d on d.id = t.depot_id;
