@@ -41,7 +41,7 @@ type Client = Pick<Zoo, "rest" | "graphql" | "sql" | "service">;
 export const testPostgis = () =>
   describe.skipIf(!hasPostgis)("types of PostGIS", () => {
     let client: Client;
-    let rows: readonly { id: number; column: string; json: string; text: string }[];
+    const rows: { id: number; column: string; json: string; text: string }[] = [];
     beforeAll(async () => {
       const server = await startForeignServer("alter role shop_owner superuser", DEBIAN);
       const database = await server.makeDatabase("sites", DDL);
@@ -51,15 +51,11 @@ export const testPostgis = () =>
       };
       const service = await startTestService(settings, database, undefined, undefined, { definition: NO_APPLICATION });
       client = clientOf(service, database);
-      rows = await Promise.all(
-        CELLS.map(async ({ column }, i) => {
-          const [row] = await client.sql(
-            `select id, to_json(${column})::text as json, format('%s', ${column}) as text from sites where id = $1`,
-            i + 1,
-          );
-          return { ...row, column };
-        }),
-      );
+      for (const [i, { column }] of CELLS.entries()) {
+        const texts = `to_json(${column})::text as json, format('%s', ${column}) as text`;
+        const [row] = await client.sql(`select id, ${texts} from sites where id = $1`, i + 1);
+        rows.push({ ...row, column });
+      }
       return async () => {
         await service.stop();
         await server.cluster.remove();

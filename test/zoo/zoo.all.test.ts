@@ -4,6 +4,7 @@ import { changeFaults } from "./changes.ts";
 import { descriptionFaults } from "./descriptions.ts";
 import { graphqlFaults, type Spelling } from "./graphql.ts";
 import { testGraphQL } from "./graphql-cases.ts";
+import { testGraphQLValues } from "./graphql-values.ts";
 import { testFunctions, testObjects } from "./objects.ts";
 import { testPostgis } from "./postgis.ts";
 import { restFaults } from "./rest.ts";
@@ -74,4 +75,7 @@ describe("objects", () => testObjects(zoo));
 describe("functions", () => testFunctions(zoo));
 describe("writes", () => testWrites(zoo));
 testPostgis();
-describe("only in GraphQL", () => testGraphQL(zoo));
+describe("only in GraphQL", () => {
+  testGraphQL(zoo);
+  testGraphQLValues(zoo);
+});
