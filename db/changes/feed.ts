@@ -169,7 +169,8 @@ export class ChangeFeed implements ChangeSink {
   }
 
   /** The text of a position, for clients. */
-  textOf = (start: Start): string => textOfStart(start, this.#stream);
+  textOf = (start: Start, stream = this.#stream): string =>
+    textOfStart(this.#publication?.withPublished(start, this.#source!.hasLsns) ?? start, stream);
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
@@ -180,7 +181,7 @@ export class ChangeFeed implements ChangeSink {
   /** The text of the position of a query, for clients; on a replica with what it had replayed. Null if too many transactions were running. */
   textAfter(mark: Mark, snapshot: string, replayed: bigint | null = null): string | null {
     const start = startAfter(mark, snapshot, replayed);
-    return start.snapshot!.running.size > MAX_RUNNING ? null : textOfStart(start, mark.stream);
+    return start.snapshot!.running.size > MAX_RUNNING ? null : this.textOf(start, mark.stream);
   }
 
   /** The start that `textOf` has written; null if it is malformed. A start in another stream precedes all kept changes. */

@@ -16,7 +16,11 @@ export function oldestOf({ end, running }: Snapshot): bigint {
 }
 
 /** Where a reader starts: after a position, without the changes that a snapshot sees. */
-export type Start = Position & { readonly snapshot?: Snapshot };
+export type Start = Position & {
+  readonly snapshot?: Snapshot;
+  /** In a position of a client, the tables that were published, see `PublishedTables`; "" if it does not say. */
+  readonly published?: string;
+};
 
 export const withoutSnapshot = ({ lsn, index }: Start): Start => ({ lsn, index });
 
@@ -76,29 +80,33 @@ export const isCommittedAfter = ({ position, xid }: Change, { snapshot, ...start
 
 /**
  * A start as text for headers and URLs: the stream, the position, and of a snapshot its end and the distances of its running
- * transactions from it, in base 36. `"k3vd81-1c4e8-2"`, `"k3vd81-1c4e8-2-kf-1_7"`
+ * transactions from it, in base 36. `"k3vd81-1c4e8-2"`, `"k3vd81-1c4e8-2-kf-1_7"`. The published tables follow: `"k3vd81-1c4e8-2-p0000cn11x0fk2"`
  */
-export function textOfStart({ lsn, index, snapshot }: Start, stream: string): string {
+export function textOfStart({ lsn, index, snapshot, published }: Start, stream: string): string {
   const parts = [stream, lsn.toString(36), index.toString(36)];
   if (snapshot) {
     const running = [...snapshot.running].map((xid) => (snapshot.end - xid).toString(36));
     parts.push(snapshot.end.toString(36), running.join("_"));
   }
+  if (published) parts.push(`p${published}`);
   return parts.join("-");
 }
 
 /** Returns null for text that `textOfStart` has not written. */
 export function parseStart(text: string): { readonly stream: string; readonly start: Start } | null {
-  const match = /^([a-z0-9]{1,16})-([a-z0-9]{1,13})-([a-z0-9]{1,10})(?:-([a-z0-9]{1,13})-([a-z0-9_]*))?$/.exec(text);
+  const match = START.exec(text);
   if (!match) return null;
-  const [, stream = "", lsn = "", index = "", end, running = ""] = match;
-  const start = { lsn: fromBase36(lsn), index: Number.parseInt(index, 36) };
+  const [, stream = "", lsn = "", index = "", end, running = "", published = ""] = match;
+  const start = { lsn: fromBase36(lsn), index: Number.parseInt(index, 36), published };
   if (end === undefined) return { stream, start };
   const distances = running.split("_").filter(Boolean).map(fromBase36);
   const last = fromBase36(end);
   const snapshot = { end: last, running: new Set(distances.map((distance) => last - distance)) };
   return { stream, start: { ...start, snapshot } };
 }
+
+const START =
+  /^([a-z0-9]{1,16})-([a-z0-9]{1,13})-([a-z0-9]{1,10})(?:-([a-z0-9]{1,13})-([a-z0-9_]*))?(?:-p([a-z0-9]{8,14}))?$/;
 
 /** The streams that a stream continues since a standby was promoted, each with the last position that both have. */
 export type Ancestors = ReadonlyMap<string, bigint>;

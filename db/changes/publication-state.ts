@@ -30,6 +30,8 @@ export type TableState = {
   /** Whether a role that callers may become may read it. */
   readonly isReadable: boolean;
   readonly isPublished: boolean;
+  /** The OID of its entry in the publication; its own if the publication does not name it. */
+  readonly entry: number;
   readonly columns: readonly string[];
   /** The columns of new rows that are published; null if it is not published. */
   readonly publishedColumns: readonly string[] | null;
@@ -87,6 +89,12 @@ select
     select from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "isPublished",
+  coalesce((
+    select r.oid
+    from pg_catalog.pg_publication_rel as r
+    join pg_catalog.pg_publication as p on p.oid = r.prpubid
+    where p.pubname = $3 and r.prrelid = c.oid
+  ), c.oid) as entry,
   (
     select array(
       select name from unnest(p.attnames::text[]) as name

@@ -2,9 +2,10 @@ import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
-import { isAfter, type Moment, parseSnapshot, type Start } from "./position.ts";
+import type { Start } from "./position.ts";
 import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
 import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
+import { keyOf, PublishedTables } from "./published-tables.ts";
 import { feedGap } from "./reader.ts";
 import type { LoggedTable } from "./types.ts";
 
@@ -62,10 +63,7 @@ export class Publication {
   #tables = new Map<string, TableState>();
   #state: PublicationState = WHOLE;
   #onTables = (_recreated: ReadonlySet<string>) => {};
-  /** The OID that each table has had last. */
-  readonly #oids = new Map<string, number>();
-  /** Since when the tables that have replaced others are published. */
-  readonly #published = new Map<string, Moment>();
+  readonly #published = new PublishedTables();
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -105,10 +103,14 @@ export class Publication {
     return isMissing ? { all: this.#reasonOf(table), deletes: null } : this.#lostOf(table, read);
   }
 
-  /** Throws `feedGap` if the table has replaced another one, and changes after `since` were made before it was published. */
+  /** Throws `feedGap` if changes of the table after `since` may be missing. `hasLsns`: see `isAfter`. */
   refuseMissed(table: TableName, since: Start, hasLsns: boolean): void {
-    const published = this.#published.get(quoteName(table));
-    if (published && !isAfter(since, published, hasLsns)) throw feedGap();
+    if (this.#published.isMissing(table, since, hasLsns)) throw feedGap();
+  }
+
+  /** The start with what its text says of the published tables. */
+  withPublished(start: Start, hasLsns: boolean): Start {
+    return { published: this.#published.textAt(start, hasLsns), ...start };
   }
 
   /** Calls back after each run that has found other tables than the run before, with those that others have replaced. */
@@ -126,7 +128,7 @@ export class Publication {
     const known = table?.relations.find(isOf(oid))?.oldColumns;
     const isLogged = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
     const isNamed = table ? columns.every(({ name }) => table.columns.includes(name)) : true;
-    const isReplacement = !table && (this.#oids.get(quoteName({ schema, name })) ?? oid) !== oid;
+    const isReplacement = !table && this.#published.hadOther(quoteName({ schema, name }), oid);
     if (isNamed && !isReplacement && (known === undefined || isLogged)) return null;
     return this.#runs
       .settled()
@@ -189,18 +191,17 @@ export class Publication {
       });
       if (table.isReadable) reasons.set(keyOf(table), reason);
     }
-    const before = JSON.stringify(this.health);
     const tables = this.#writes === writes ? found : await this.#read();
+    // Nothing is awaited in between: before the first change of a table that has replaced another one, its subscribers get a gap.
+    const before = JSON.stringify(this.health);
     const isSame = JSON.stringify([...this.#tables.values()]) === JSON.stringify(tables);
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
-    const recreated = tables.filter((table) => (this.#oids.get(keyOf(table)) ?? table.oid) !== table.oid);
-    for (const table of tables) this.#oids.set(keyOf(table), table.oid);
-    const published = recreated.length > 0 ? await readMoment(pool) : null;
-    for (const table of recreated) this.#published.set(keyOf(table), published!);
-    if (!isSame) this.#onTables(new Set(recreated.map(keyOf)));
+    const recreated = this.#published.follow(tables);
+    if (!isSame) this.#onTables(recreated);
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
+    await this.#published.settle(pool);
     if (isLocked) this.#runs.later();
   }
 
@@ -271,13 +272,4 @@ export class Publication {
   }
 }
 
-async function readMoment(pool: PublicationOptions["pool"]): Promise<Moment> {
-  const text =
-    "select (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::text as lsn, pg_catalog.pg_current_snapshot()::text as snapshot";
-  const { lsn, snapshot } = (await pool.query<{ lsn: string; snapshot: string }>(text)).rows[0]!;
-  return { lsn: BigInt(lsn), snapshot: parseSnapshot(snapshot) };
-}
-
 const isOf = (wanted: number) => (relation: { readonly oid: number }) => relation.oid === wanted;
-
-const keyOf = ({ schema, table }: TableState): string => quoteName({ schema, name: table });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
 import { PUBLICATION } from "../../../db/changes/mode.ts";
+import { Publication } from "../../../db/changes/publication.ts";
 import { Acknowledgement, Instances, slotOf } from "../../../db/changes/replication-slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
@@ -44,7 +45,10 @@ const slots = async () =>
   (await dba("select slot_name from pg_replication_slots order by 1")).map((row) => row.slot_name);
 
 /** The feed of an instance; `crash` ends it as SIGKILL would, with the changes since the last acknowledgement in its slot. */
-function startInstance(instance: string, options: Partial<LogicalSourceOptions> = {}) {
+function startInstance(
+  instance: string,
+  { followed = null, ...options }: Partial<LogicalSourceOptions & { followed: Publication | null }> = {},
+) {
   const warnings: string[] = [];
   const source = new LogicalSource({
     ...{ connectionString: url, pool: poolOf(url) },
@@ -55,7 +59,7 @@ function startInstance(instance: string, options: Partial<LogicalSourceOptions> 
     onWarning: (warning) => warnings.push(warning),
     ...options,
   });
-  const feed = new ChangeFeed({ source, maxBytes: 1_000_000, openTimeout: 60_000 });
+  const feed = new ChangeFeed({ source, publication: followed, maxBytes: 1_000_000, openTimeout: 60_000 });
   onTestFinished(async () => {
     await feed.close();
     await dba(
@@ -86,6 +90,54 @@ test("a restarted instance continues where its subscribers are, without a loss",
     "Committed meanwhile",
     "Committed afterwards",
   ]);
+});
+
+/** The publication of a process that publishes what the role anon may read. */
+const publicationOfProcess = () =>
+  new Publication({
+    ...{ pool: poolOf(url), name: PUBLICATION, manager: "service", schemas: ["public"], logins: ["anon"] },
+    ...{ usesOutbox: false, onError: () => {}, onChange: () => {}, onWarning: () => {} },
+  });
+
+const CRATES = "create table crates (id int primary key, note text); grant select on crates to anon;";
+
+test.each([
+  ["nothing", "select", false],
+  ["that other tables were created", "create table bins (id int); grant select on bins to anon", false],
+  ["that its table was altered", "alter table crates rename note to remark; grant select on crates to public", false],
+  ["that its table was created again", `drop table crates; ${CRATES}`, true],
+  ["that another table got its name", "alter table crates rename to old; alter table spare rename to crates", true],
+  ["that its table was not published for some time", "alter publication content_changes drop table crates", true],
+])("%s between a position and the start of the next process: it knows what is missing", async (_, ddl, isMissing) => {
+  await dba(`drop table if exists crates, old, bins, spare;
+    ${CRATES} create table spare (like crates); grant select on spare to anon`);
+  const table = { schema: "public", name: "crates" };
+  const first = startInstance("moved", { followed: publicationOfProcess() }).feed;
+  await first.open();
+  const before = new Changes(first.read(), { table: "crates" });
+  await dba("insert into crates values (1)");
+  const [seen] = await before.take(1);
+  const positions = [
+    first.textOf(seen!.position),
+    first.textAfter(first.mark!, (await dba("select pg_current_snapshot()::text as snapshot"))[0].snapshot)!,
+  ];
+  await first.close();
+  await dba(`${ddl}; insert into crates values (2)`);
+
+  const second = startInstance("moved", { followed: publicationOfProcess() }).feed;
+  await second.open();
+  for (const position of positions) {
+    const read = () => second.read({ since: second.startOf(position)!, tables: [table] });
+    if (isMissing) expect(read).toThrow(MISSED);
+    else expect(await new Changes(read(), { table: "crates" }).take(1)).toMatchObject([{ operation: "INSERT" }]);
+  }
+  // A position of this process: nothing is missing after it.
+  await dba("insert into crates values (3)");
+  const after = new Changes(second.read(), { table: "crates", id: "4" });
+  await dba("insert into crates values (4)");
+  const [next] = await after.take(1);
+  const resumed = second.read({ since: second.startOf(second.textOf(next!.position))!, tables: [table] });
+  expect(resumed.take()).toEqual([]);
 });
 
 test("a second instance with the same name waits until the first has ended, and says why", async () => {

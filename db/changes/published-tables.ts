@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import type pg from "pg";
+import { quoteName, type TableName } from "../catalog/catalog.ts";
+import { isAfter, type Moment, parseSnapshot, type Start } from "./position.ts";
+import type { TableState } from "./publication-state.ts";
+
+/** Maximum digits of an OID in base 36. */
+const OID_DIGITS = 7;
+
+/**
+ * Since when the tables of a publication are in it. The changes of a table before that are missing in the stream: they were not logged, or
+ * another table had its name.
+ */
+export class PublishedTables {
+  /** By name, as the last run has left them. */
+  #tables = new Map<string, TableState>();
+  /** The OID that each table has had last, published or not. */
+  readonly #oids = new Map<string, number>();
+  /** For the tables that were published after the first run; null until `settle`. */
+  readonly #since = new Map<string, Moment | null>();
+  #first: Moment | null = null;
+  /** When the last table was published, as far as that is known; null until `settle`. */
+  #last: Moment | null = null;
+  /** The published tables, in positions. */
+  #text = "";
+
+  /** To be called in each run. Returns the names of the tables that have replaced others. */
+  follow(found: readonly TableState[]): ReadonlySet<string> {
+    const tables = new Map(found.filter(({ isPublished }) => isPublished).map((table) => [keyOf(table), table]));
+    const added = [...tables].filter(([key, table]) => !isSame(this.#tables.get(key), table)).map(([key]) => key);
+    if (this.#first !== null) for (const key of added) this.#since.set(key, null);
+    if (added.length > 0) this.#last = null;
+    this.#tables = tables;
+    const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
+    this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
+    const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
+    for (const table of found) this.#oids.set(keyOf(table), table.oid);
+    return new Set(recreated);
+  }
+
+  /** To be called when the changes of the published tables arrive. */
+  async settle(pool: Pick<pg.Pool, "query">): Promise<void> {
+    if (this.#last !== null) return;
+    const moment = await readMoment(pool);
+    this.#first ??= moment;
+    this.#last = moment;
+    for (const [key, since] of this.#since) this.#since.set(key, since ?? moment);
+  }
+
+  /** Whether another table has had the name last. */
+  hadOther(key: string, oid: number): boolean {
+    return (this.#oids.get(key) ?? oid) !== oid;
+  }
+
+  /**
+   * What a position says of the published tables, so that another process knows whether they are still the same; "" for a position before
+   * the last one was published. `hasLsns`: see `isAfter`.
+   */
+  textAt(start: Start, hasLsns: boolean): string {
+    return this.#last !== null && isAfter(start, this.#last, hasLsns) ? this.#text : "";
+  }
+
+  /** Whether changes of the table after the position may be missing. */
+  isMissing(table: TableName, start: Start, hasLsns: boolean): boolean {
+    const key = quoteName(table);
+    const since = this.#since.get(key);
+    if (since === null || (since && !isAfter(start, since, hasLsns))) return true;
+    // Otherwise this process has seen all that was published after the position.
+    const isEarlier = start.published !== undefined && !(this.#first && isAfter(start, this.#first, hasLsns));
+    return isEarlier && !this.#hadSame(key, start.published!);
+  }
+
+  /** OIDs grow: a table whose entry has a higher one was published later. If they start over, the digests differ. */
+  #hadSame(key: string, text: string): boolean {
+    const highest = Number.parseInt(text.slice(0, OID_DIGITS), 36);
+    const table = this.#tables.get(key);
+    return table !== undefined && table.entry <= highest && text.slice(OID_DIGITS) === this.#digestUpTo(highest);
+  }
+
+  #digestUpTo(highest: number): string {
+    const known = [...this.#tables].filter(([, { entry }]) => entry <= highest);
+    const text = JSON.stringify(known.map(([key, { oid, entry }]) => [key, oid, entry]).sort());
+    return createHash("sha256").update(text).digest().readUIntBE(0, 4).toString(36);
+  }
+}
+
+const isSame = (one: TableState | undefined, other: TableState): boolean =>
+  one?.oid === other.oid && one.entry === other.entry;
+
+export const keyOf = ({ schema, table }: TableState): string => quoteName({ schema, name: table });
+
+async function readMoment(pool: Pick<pg.Pool, "query">): Promise<Moment> {
+  const text =
+    "select (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::text as lsn, pg_catalog.pg_current_snapshot()::text as snapshot";
+  const { lsn, snapshot } = (await pool.query<{ lsn: string; snapshot: string }>(text)).rows[0]!;
+  return { lsn: BigInt(lsn), snapshot: parseSnapshot(snapshot) };
+}
