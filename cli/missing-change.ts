@@ -90,7 +90,7 @@ async function readServiceSetup(config: Config, url: string) {
 function rightsOn(database: Database, catalog: Catalog, config: Config): Rights {
   return new Rights({
     database,
-    catalog: { current: catalog, onChange: () => {} },
+    catalog: { current: catalog, onChange: () => {}, refreshed: async () => {} },
     timeout: config.changesPolicyTimeout,
     hasPreRequest: config.dbPreRequest !== null,
     searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],

@@ -16,9 +16,8 @@ import type { ChangeMessages } from "./serializer.ts";
 export type ChangeWatch = Watch & {
   readonly binding: Binding;
   readonly subscriber: Subscriber;
-  /** What the role may read according to `catalog`. */
+  /** What the role may read. */
   view: ChangeView;
-  catalog: Catalog;
   /** Why no DELETE of the table arrives; null if they arrive. */
   readonly lost: string | null;
 };
@@ -41,6 +40,8 @@ export type Binding = {
 
 /** The columns that a channel receives. */
 export type ChangeView = {
+  /** That of the role. */
+  readonly of: View;
   /** Equal for views with equal columns. */
   readonly name: string;
   readonly columns: ReadonlySet<string>;
@@ -50,7 +51,7 @@ export type ChangeView = {
 
 export type BindingsOptions = {
   readonly feed: Pick<ChangeFeed, "lostChanges">;
-  readonly rights: Pick<Rights, "view" | "viewOf" | "prepareFilter" | "catalog">;
+  readonly rights: Pick<Rights, "view" | "prepareFilter" | "catalog">;
 };
 
 /** Turns the bindings of channels into watches of tables. */
@@ -86,16 +87,9 @@ export class Bindings {
     return watches;
   }
 
-  /** Updates the view of a watch after DDL, which may have changed the columns that the role may read. */
-  refresh(watch: ChangeWatch): void {
-    const { rights } = this.#options;
-    if (watch.catalog === rights.catalog) return;
-    const { table: name, caller, binding } = watch;
-    const view = rights.viewOf(name, caller.role);
-    const table = tableOf(rights.catalog, name);
-    const isVisible = view !== undefined && !("refusal" in view) && table !== undefined;
-    watch.view = isVisible ? this.#viewOf(view, table, binding.request.select) : NOTHING;
-    watch.catalog = rights.catalog;
+  /** Updates the view of a watch, because DDL may have changed the columns that the role may read. */
+  refresh({ watch, view }: VisibleChange<ChangeWatch>): void {
+    if (watch.view.of !== view) watch.view = this.#viewOf(view, watch.binding.request.select);
   }
 
   #watchesOf(binding: Binding, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
@@ -129,10 +123,10 @@ export class Bindings {
       lapse: lapseOf(name, event, lost),
       caller,
       filter: prepared,
+      selected: select && new Set(select),
       binding,
       subscriber,
-      view: this.#viewOf(view, table, select),
-      catalog,
+      view: this.#viewOf(view, select),
     };
   }
 
@@ -176,7 +170,6 @@ export class Bindings {
     const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view));
     if (all !== null) return null;
     const lost = deletes && lostDeletes(name, deletes);
-    const { catalog } = this.#options.rights;
     const { event } = binding.request;
     return {
       table: name,
@@ -186,18 +179,23 @@ export class Bindings {
       filter: null,
       binding,
       subscriber,
-      view: this.#viewOf(view, table, null),
-      catalog,
+      view: this.#viewOf(view, null),
     };
   }
 
   /** The selected columns and the primary key, as far as the role may read them. */
-  #viewOf(view: View, { columns, primaryKey }: Table, select: readonly string[] | null): ChangeView {
+  #viewOf(view: View, select: readonly string[] | null): ChangeView {
+    const { columns, primaryKey } = view.table;
     const views = this.#views.get(view) ?? new Map<string, ChangeView>();
     this.#views.set(view, views);
     const selected = new Set(select ? [...primaryKey, ...select] : columns.keys()).intersection(view.columns);
     const name = JSON.stringify([...selected].sort());
-    const known = views.get(name) ?? { name, columns: selected, key: new Set(primaryKey).intersection(selected) };
+    const known = views.get(name) ?? {
+      of: view,
+      name,
+      columns: selected,
+      key: new Set(primaryKey).intersection(selected),
+    };
     views.set(name, known);
     return known;
   }
@@ -218,9 +216,6 @@ const lapseOf =
   };
 
 export const wantsDeletes = (event: BindingRequest["event"]): boolean => event === "*" || event === "DELETE";
-
-const NONE: ReadonlySet<string> = new Set();
-const NOTHING: ChangeView = { name: "", columns: NONE, key: NONE };
 
 function absence(catalog: Catalog, { schema, name }: TableName): string {
   if (catalog.schemas.has(schema)) return `there is no table ${quoteName({ schema, name })}`;

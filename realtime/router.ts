@@ -62,7 +62,7 @@ export class ChangeRouter {
   ): void {
     for (const [subscriber, seen] of bySubscriber(visible))
       trySend(seen[0]!.watch, () => {
-        for (const { watch } of seen) this.#bindings.refresh(watch);
+        for (const each of seen) this.#bindings.refresh(each);
         subscriber.receive(seen, messages);
       });
     for (const { watch, error } of failures) trySend(watch, () => watch.subscriber.fail(watch, error));

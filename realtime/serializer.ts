@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
+import { presentTable } from "../db/changes/present-table.ts";
 import { Problem } from "../db/problems/problem.ts";
 import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
 import { parseJson, parseShape } from "../http/pipeline/body.ts";
@@ -211,7 +212,7 @@ export const shownIn = ({ event, seesOld, watch }: VisibleChange<ChangeWatch>): 
 
 /** Source: realtime-js, RealtimeChannel.ts, `_getPayloadRecords`. */
 function writeData(change: Change, { event, seesOld, watch }: VisibleChange<ChangeWatch>, onlyKey: boolean): string {
-  const { table } = change;
+  const table = presentTable(change.table, watch.view.of.table);
   const key = columnIndexesOf(table, watch.view.key);
   const included = onlyKey ? key : columnIndexesOf(table, watch.view.columns);
   const described = included.map((i) => ({ name: table.columns[i]!.name, type: table.columns[i]!.typeName }));
@@ -223,10 +224,8 @@ function writeData(change: Change, { event, seesOld, watch }: VisibleChange<Chan
     `"columns":${JSON.stringify(described)}`,
   ];
   if (event !== "DELETE") members.push(`"record":${imageJson(table, change.new!, included)}`);
-  if (event !== "INSERT") members.push(`"old_record":${oldRecord(change, seesOld ? included : key)}`);
+  // An update that does not change the key has no old row in the stream if the replica identity is the key.
+  const old = change.old ?? (change.new as Image);
+  if (event !== "INSERT") members.push(`"old_record":${imageJson(table, old, seesOld ? included : key)}`);
   return `{${members.join(",")},"errors":${onlyKey ? TOO_LARGE : "null"}}`;
 }
-
-/** An update that does not change the key has no old row in the stream if the replica identity is the key. */
-const oldRecord = (change: Change, included: readonly number[]): string =>
-  imageJson(change.table, change.old ?? (change.new as Image), included);

@@ -103,7 +103,7 @@ export class Subscription implements Subscriber {
       socket.pingSoon(this);
     }
     if (messages.change.operation === "TRUNCATE") {
-      const { schema, name } = messages.change.table;
+      const { schema, name } = wanted[0]!.view.table;
       this.listener.sendGap(`the table ${schema}.${name} was truncated: load the data again`);
       return;
     }

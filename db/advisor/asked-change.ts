@@ -111,16 +111,16 @@ export function jsonObject(text: string): Readonly<Record<string, unknown>> | nu
 export function changeOf(
   event: AskedEvent,
   rows: AskedRows,
-  { schema, name, columns }: Table,
+  { oid, schema, name, columns }: Table,
   state: TableState,
   usesOutbox: boolean,
 ): Change {
   const names = [...columns.keys()];
   const table: ChangedTable = {
-    oid: state.oid,
+    oid,
     schema,
     name,
-    columns: names.map((column) => ({ name: column, type: 0, typeName: "", shape: { kind: "text" } })),
+    columns: [...columns.values()].map(({ name, number }) => ({ name, number, type: 0, typeName: "", shape: TEXT })),
   };
   const published = new Set(state.publishedColumns);
   const isLogged = (column: string) => state.relations.every(({ oldColumns }) => oldColumns.includes(column));
@@ -135,6 +135,7 @@ export function changeOf(
   return { ...NOWHERE, table, operation: event, new: current, old: isOmitted ? null : old };
 }
 
+const TEXT = { kind: "text" } as const;
 const NOWHERE = { position: { lsn: 0n, index: 1 }, committedAt: 0, xid: 0 };
 
 /** The table as the publication has it. */

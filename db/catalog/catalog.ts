@@ -91,6 +91,7 @@ export type TableKind = "table" | "partitioned table" | "view" | "materialized v
 
 /** A table, view or foreign table. */
 export type Table = {
+  readonly oid: number;
   readonly schema: string;
   readonly name: string;
   readonly kind: TableKind;
@@ -135,6 +136,8 @@ export type TablePrivilege = "select" | "insert" | "update" | "delete";
 
 export type Column = {
   readonly name: string;
+  /** Its number in pg_attribute, which it keeps when it is renamed. */
+  readonly number: number;
   /** SQL text with its modifiers: `bigint`, `character varying(20)`, `public.post_status[]`. */
   readonly type: string;
   readonly shape: TypeShape;

@@ -40,6 +40,7 @@ export function buildTable(
   const added = computed.table(row);
   const may = (bit: number) => kind === "table" || kind === "partitioned table" || ((row.writes ?? 0) & bit) !== 0;
   return Object.freeze({
+    oid: Number(row.oid),
     schema: row.schema,
     name: row.name,
     kind,
@@ -83,6 +84,7 @@ export class Columns {
   #build(row: ColumnRow): Column {
     return Object.freeze({
       name: row.name,
+      number: row.number,
       type: row.typeText ?? this.#types.textOf(row.type),
       shape: this.#types.shapeOf(row.type),
       isNullable: this.#isNullable(row),

@@ -2,9 +2,8 @@ import type { ValueShape } from "./json.ts";
 
 /** A column of a changed table. `type` is the OID of its type, `typeName` its name in pg_type. */
 export type ChangedColumn = {
+  /** The name when the change was made. Subscribers get the one in the catalog, see `presentTable`. */
   readonly name: string;
-  /** The name that the log has. */
-  readonly loggedName?: string;
   /** Its number in pg_attribute, which it keeps when it is renamed; undefined if that is not known. */
   readonly number?: number | undefined;
   readonly type: number;
@@ -21,8 +20,8 @@ export type ChangedColumn = {
 export type ComputedColumn = {
   /** SQL over `inputs`. */
   readonly expression: string;
-  /** Columns of the table; `type` is a name in SQL. */
-  readonly inputs: readonly { readonly name: string; readonly type: string }[];
+  /** Columns of the table, with their names in the expression; `type` is a name in SQL. */
+  readonly inputs: readonly { readonly number: number; readonly name: string; readonly type: string }[];
   /** Whether images have the column. */
   readonly isSent: boolean;
 };

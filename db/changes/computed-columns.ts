@@ -39,9 +39,9 @@ const isComputed = (column: ChangedTable["columns"][number]): column is Computed
 function writeStatement({ columns }: ChangedTable, images: readonly Image[]): Statement {
   const computedColumns = columns.filter(isComputed);
   const inputs = new Map(
-    computedColumns.flatMap((column) => column.computed!.inputs.map(({ name, type }) => [name, type] as const)),
+    computedColumns.flatMap(({ computed }) => computed.inputs.map((input) => [input.number, input] as const)),
   );
-  const given = [...inputs].map(([name, type], i) => `given."§${i}"::${type} as ${quoteIdentifier(name)}`);
+  const given = [...inputs.values()].map(({ name, type }, i) => `given."§${i}"::${type} as ${quoteIdentifier(name)}`);
   const json = computedColumns.map(
     (column) => `coalesce(pg_catalog.to_json(${column.computed!.expression})::text, 'null')`,
   );
@@ -54,8 +54,8 @@ function writeStatement({ columns }: ChangedTable, images: readonly Image[]): St
     ) as "§row" order by "§n"`,
     values: [
       writeArray(images.map(() => "")),
-      ...[...inputs.keys()].map((name) => {
-        const at = columns.findIndex((column) => column.name === name);
+      ...[...inputs.keys()].map((number) => {
+        const at = columns.findIndex((column) => column.number === number);
         return writeArray(images.map((image) => image[at] ?? null));
       }),
     ],
@@ -64,13 +64,13 @@ function writeStatement({ columns }: ChangedTable, images: readonly Image[]): St
 
 /** Without those that an image has not all inputs of. */
 function columnsOf({ columns }: ChangedTable, image: Image, row: readonly unknown[]): ReadonlyMap<number, string> {
-  const valueIn = (name: string) => image[columns.findIndex((column) => column.name === name)];
+  const valueAt = (number: number) => image[columns.findIndex((column) => column.number === number)];
   const known = new Map<number, string>();
   let at = 0;
   for (const [i, { computed: column }] of columns.entries()) {
     if (!column) continue;
     const json = String(row[at++]);
-    if (column.inputs.every(({ name }) => valueIn(name) !== undefined)) known.set(i, json);
+    if (column.inputs.every(({ number }) => valueAt(number) !== undefined)) known.set(i, json);
   }
   return known;
 }

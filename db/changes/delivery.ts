@@ -48,10 +48,7 @@ export class Delivery<W extends Watch> {
     });
   }
 
-  /**
-   * Resolves when every later commit, or every change after `since`, will be delivered. Rejects with `feedGap` if those after
-   * `since` are no longer kept, and with Problem if the feed is not available.
-   */
+  /** Resolves when every later commit, or every change after `since`, will be delivered. Rejects with `feedGap` or another Problem. */
   async add(watch: W, since?: Start): Promise<void> {
     this.#groups.set(watch, null);
     try {
@@ -166,6 +163,7 @@ export class Delivery<W extends Watch> {
       const changes = reader.take(batchSize(group.watches.size));
       if (changes.length > 0) {
         group.delivered = delivered;
+        await this.#rights.meet(changes);
         await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
         for (const watch of group.finishBatch()) this.#setApart(watch, group);
         if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watches);

@@ -174,7 +174,7 @@ export class OutboxSource implements ChangeSource {
 const describing = (condition: string) => `
     select coalesce(json_agg(json_build_object('oid', c.oid::text,
       'table', json_build_object('oid', root.oid::bigint, 'schema', n.nspname, 'name', root.relname, 'columns', (
-        select coalesce(json_agg(json_build_object('name', a.attname, 'type', a.atttypid::bigint) order by a.attnum), '[]')
+        select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum, 'type', a.atttypid::bigint) order by a.attnum), '[]')
         from pg_attribute as a
         where a.attrelid = root.oid and a.attnum > 0 and not a.attisdropped
       )),

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { parseSnapshot, type Snapshot, sees } from "./position.ts";
 
+const NONE: Snapshot = { end: 0n, running: new Set() };
+
 /** The least time between two snapshots: under load, all transactions that arrive meanwhile share one. */
 const PAUSE_MILLISECONDS = 2;
 
@@ -11,7 +13,9 @@ const PAUSE_MILLISECONDS = 2;
  */
 export class QuerySnapshot {
   readonly #pool: pg.Pool;
-  #snapshot: Snapshot = { end: 0n, running: new Set() };
+  #snapshot = NONE;
+  /** The one before. */
+  #previous = NONE;
   #readAt = 0;
 
   /** One connection of the pool is used. */
@@ -34,7 +38,13 @@ export class QuerySnapshot {
   async read(): Promise<Snapshot> {
     this.#readAt = performance.now();
     const { rows } = await this.#pool.query<{ snapshot: string }>("select pg_current_snapshot()::text as snapshot");
+    this.#previous = this.#snapshot;
     this.#snapshot = parseSnapshot(rows[0]!.snapshot);
     return this.#snapshot;
+  }
+
+  /** A snapshot that does not see the transaction: what it sees was committed before. Null if none is known. */
+  before(xid: number): Snapshot | null {
+    return [this.#snapshot, this.#previous].find((each) => each !== NONE && !sees(each, xid)) ?? null;
   }
 }

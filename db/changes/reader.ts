@@ -1,7 +1,6 @@
 import type { TableName } from "../catalog/catalog.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
-import { withPresentNames } from "./column-names.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { Ring } from "./ring.ts";
 
@@ -80,7 +79,7 @@ export class ChangeReader {
       // It never precedes the start, although a restarted feed reads earlier changes again.
       this.#position = laterOf(this.#position, change.position);
       if (this.#since && isCommittedAfter(change, this.#since)) this.#since = null;
-      if (!this.#since || follows(change, this.#since)) taken.push(withPresentNames(change));
+      if (!this.#since || follows(change, this.#since)) taken.push(change);
     }
     this.#onTaken(this);
     return taken;

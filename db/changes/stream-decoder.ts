@@ -1,6 +1,5 @@
 import type pg from "pg";
 import type { Change } from "./change.ts";
-import { noteNames } from "./column-names.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
 import { QuerySnapshot } from "./query-snapshot.ts";
@@ -27,6 +26,8 @@ export class StreamDecoder implements StreamHandler {
   #transaction = { lsn: 0n, committedAt: 0, xid: 0 };
   /** The transactions whose DDL is known. */
   #schema: Snapshot | null = null;
+  /** Those that have announced DDL so far, modulo 2³². */
+  readonly #announced = new Set<number>();
   /** The number of changes of the transaction so far, and of announcements of DDL. */
   #index = 0;
   readonly #onTable: (logged: LoggedTable) => Promise<boolean> | null;
@@ -111,6 +112,7 @@ export class StreamDecoder implements StreamHandler {
       case "message":
         if (message.prefix !== SCHEMA_CHANGED) return null;
         this.#index += 1;
+        this.#announced.add(this.#transaction.xid);
         return this.#changeSchema();
       case "insert":
       case "update":
@@ -149,10 +151,16 @@ export class StreamDecoder implements StreamHandler {
 
   async #describe(table: DescribedTable): Promise<void> {
     const before = this.#decoder.tables.find(({ oid }) => oid === table.oid);
-    const described = await this.#types.complete(table, before);
-    if (before) noteNames(before, described);
-    this.#decoder.describe(described);
+    this.#decoder.describe(await this.#types.complete(table, { before, isSettled: this.#isSettled }));
   }
+
+  /** Whether a committed transaction precedes the one that is being read. In the order of numbers if nothing else is known. */
+  readonly #isSettled = (xid: number): boolean => {
+    if (this.#announced.has(xid)) return true;
+    const own = this.#transaction.xid;
+    const before = this.#snapshot.before(own);
+    return before ? sees(before, xid) : ((xid - own) | 0) < 0;
+  };
 
   #receive({ kind, table, old, new: image }: RowMessage, bytes: number): Promise<void> | null {
     // An update that has changed nothing counts, too.

@@ -1,10 +1,11 @@
 import { quoteIdentifier } from "../sql.ts";
 import type { ChangedColumn, ChangedTable } from "./change.ts";
+import { type Knowledge, type NumberedRow, withNumbers } from "./column-numbers.ts";
 import type { ValueShape } from "./json.ts";
 
 /** A table as a source describes it. `type` is the OID of the column's type. */
 export type DescribedTable = Omit<ChangedTable, "columns"> & {
-  readonly columns: readonly Pick<ChangedColumn, "name" | "loggedName" | "number" | "type" | "computed">[];
+  readonly columns: readonly Pick<ChangedColumn, "name" | "number" | "type" | "computed">[];
 };
 
 /** What the stream has of old rows: these columns. */
@@ -20,11 +21,9 @@ type GeneratedRow = {
   readonly isVirtual: boolean;
   readonly type: number;
   readonly expression: string;
-  readonly inputs: readonly string[];
+  /** The numbers of the columns that it reads. */
+  readonly inputs: readonly number[];
 };
-
-/** A column, by its number in pg_attribute. */
-type NumberedRow = { readonly name: string; readonly number: number; readonly isDropped: boolean };
 
 /** A row of pg_type; OIDs are 0 for none. `fields` are those of a composite type. */
 type TypeRow = {
@@ -47,6 +46,7 @@ export type TypeQuery = (text: string) => Promise<
     readonly types: readonly TypeRow[];
     readonly generated: readonly GeneratedRow[];
     readonly numbered: readonly NumberedRow[];
+    readonly listed: boolean;
   }[]
 >;
 
@@ -64,21 +64,29 @@ export class ChangedTypes {
     this.#known = new Map();
   }
 
-  /** `before` is an earlier description of the table. */
-  async complete(table: DescribedTable, before?: DescribedTable): Promise<ChangedTable> {
+  async complete(table: DescribedTable, knowledge?: Knowledge): Promise<ChangedTable> {
     const [result] = await this.#query(columnsQuery(table.oid));
-    const sent = withNames(table, result!.numbered, before?.columns ?? []);
-    const virtual = new Map(result!.generated.flatMap((each) => (each.isVirtual ? [[each.name, each]] : [])));
-    const generated = result!.generated.filter(({ name }) => !sent.some((column) => column.name === name));
+    const sent = withNumbers(table, { rows: result!.numbered, isListed: result!.listed }, knowledge);
+    const generatedAt = new Map(result!.generated.map((each) => [each.number, each]));
+    const generated = result!.generated.filter((each) => !sent.some(({ number }) => number === each.number));
     const missing = [...sent, ...generated].map(({ type }) => type).filter((type) => !this.#known.has(type));
     if (missing.length > 0) await this.#read(missing);
-    const inputsOf = (names: readonly string[]) =>
-      sent.filter(({ name }) => names.includes(name)).map(({ name, type }) => ({ name, type: this.#of(type).sqlName }));
-    const columns = sent.map(({ name, loggedName, number, type }) => {
+    const names = new Map(result!.numbered.map(({ number, name }) => [number, name]));
+    const inputsOf = (numbers: readonly number[]) =>
+      sent.flatMap(({ number, type }) =>
+        number !== undefined && numbers.includes(number)
+          ? { number, name: names.get(number)!, type: this.#of(type).sqlName }
+          : [],
+      );
+    const columns = sent.map(({ name, number, type }) => {
       const { typeName, shape, isCast } = this.#of(type);
-      const { expression, inputs } = virtual.get(name) ?? { expression: quoteIdentifier(name), inputs: [name] };
-      const computed = { expression, inputs: inputsOf(inputs), isSent: true };
-      return { name, loggedName, number, type, typeName, shape, ...((isCast || virtual.has(name)) && { computed }) };
+      const known = { name, number, type, typeName, shape };
+      const own = number === undefined ? undefined : generatedAt.get(number);
+      if (number === undefined || !(isCast || own?.isVirtual)) return known;
+      const { expression, inputs } = own?.isVirtual
+        ? own
+        : { expression: quoteIdentifier(names.get(number)!), inputs: [number] };
+      return { ...known, computed: { expression, inputs: inputsOf(inputs), isSent: true } };
     });
     const added = generated.map(({ name, number, type, expression, inputs }) => {
       const { typeName, shape } = this.#of(type);
@@ -100,31 +108,6 @@ export class ChangedTypes {
       this.#known.set(oid, { typeName, shape: shapeOf(oid, rows), sqlName, isCast: usesCast(oid, rows) });
     }
   }
-}
-
-/**
- * The columns that the log contains, with the names that they have now. A column whose number is not certain keeps the name that the log
- * has: its values must never appear under the name of another column, which others may read.
- */
-function withNames(
-  { columns }: DescribedTable,
-  numbered: readonly NumberedRow[],
-  before: DescribedTable["columns"],
-): DescribedTable["columns"] {
-  const sent = columns.filter(({ computed }) => computed?.isSent !== false);
-  const numberOf = (wanted: string) => numbered.find(({ name, isDropped }) => name === wanted && !isDropped)?.number;
-  const named = new Set(sent.map(({ name }) => numberOf(name)));
-  // Then none was added, dropped or left out, and each is at its place.
-  const isWhole = sent.length === numbered.length;
-  const earlierNumberOf = (name: string) => {
-    const number = before.find(({ loggedName }) => loggedName === name)?.number;
-    return named.has(number) ? undefined : number;
-  };
-  return sent.map(({ name, number: known, type, loggedName = name }, i) => {
-    const number = known ?? (isWhole ? numbered[i]!.number : (numberOf(name) ?? earlierNumberOf(loggedName)));
-    const now = numbered.find((each) => each.number === number && !each.isDropped);
-    return { name: now?.name ?? name, loggedName, number, type };
-  });
 }
 
 /** A type that no longer exists. */
@@ -170,17 +153,18 @@ const FIRST_ADDED = 16_384;
 const columnsQuery = (table: number) => `
 with path as materialized (select pg_catalog.set_config('search_path', '', true))
 select (
-  select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum, 'isDropped', a.attisdropped) order by a.attnum), '[]')
+  select coalesce(json_agg(json_build_object('name', a.attname, 'number', a.attnum, 'isDropped', a.attisdropped, 'isGenerated', a.attgenerated <> '', 'changedBy', case when pg_catalog.age(a.xmin) between 1 and 2147483646 then a.xmin::text::bigint end) order by a.attnum), '[]')
   from pg_catalog.pg_attribute as a
   where a.attrelid = ${table} and a.attnum > 0
-) as numbered, coalesce(json_agg(json_build_object(
+) as numbered, exists (
+  select from pg_catalog.pg_publication_rel as r where r.prrelid = ${table} and r.prattrs is not null
+) as listed, coalesce(json_agg(json_build_object(
   'name', a.attname, 'number', a.attnum, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
   'inputs', array(
-    select input.attname
+    select p.refobjsubid
     from pg_catalog.pg_depend as p
-    join pg_catalog.pg_attribute as input on input.attrelid = p.refobjid and input.attnum = p.refobjsubid
     where p.classid = 'pg_catalog.pg_attrdef'::regclass and p.objid = d.oid
-      and p.refclassid = 'pg_catalog.pg_class'::regclass and p.refobjid = a.attrelid and input.attnum <> a.attnum
+      and p.refclassid = 'pg_catalog.pg_class'::regclass and p.refobjid = a.attrelid and p.refobjsubid > 0 and p.refobjsubid <> a.attnum
   )
 ) order by a.attnum), '[]') as generated
 from path

@@ -4,7 +4,6 @@ import { quoteName } from "../catalog/catalog.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch, Watches } from "../rights/subscriber-watches.ts";
 import { type Change, comparePositions, type Position } from "./change.ts";
-import { withPresentNames } from "./column-names.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import { type ChangeReader, feedGap } from "./reader.ts";
@@ -147,8 +146,7 @@ export class WatchGroup<W extends Watch> {
 
   /** Without watches that have been deleted meanwhile or start after the change, and without changes that no watch sees. */
   present(results: readonly ChangeVisibility<W>[]): ChangeVisibility<W>[] {
-    return results.flatMap(({ change: decided, visible, failures }) => {
-      const change = withPresentNames(decided);
+    return results.flatMap(({ change, visible, failures }) => {
       const gets = ({ watch }: { readonly watch: W }) => {
         if (!this.watches.has(watch)) return false;
         const start = this.#starts.get(watch);

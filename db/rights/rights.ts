@@ -1,6 +1,8 @@
 import { type Catalog, quoteName, type ReadPolicy, type Table, type TableName, tableOf } from "../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
 import type { LiveCatalog } from "../catalog/live.ts";
+import type { Change, ChangedTable } from "../changes/change.ts";
+import { isKnown } from "../changes/present-table.ts";
 import type { PatternLimits } from "../filters/patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter.ts";
@@ -8,7 +10,7 @@ import { Policy } from "./policy.ts";
 import { type Watch, Watches } from "./subscriber-watches.ts";
 
 type RightsOptions = CheckerOptions & {
-  readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
+  readonly catalog: Pick<LiveCatalog, "current" | "onChange" | "refreshed">;
   /** The limits of filters. */
   readonly filterLimits: PatternLimits;
   /** Changes could not be delivered, because of a fault of this service. */
@@ -17,6 +19,7 @@ type RightsOptions = CheckerOptions & {
 
 /** What a role may see of the changes of a table. */
 export type View = {
+  readonly table: Table;
   /** The columns that it may read. */
   readonly columns: ReadonlySet<string>;
   /** Null if it sees every row. */
@@ -36,7 +39,8 @@ export class Rights {
   readonly #catalog: RightsOptions["catalog"];
   /** The views of the current catalog, by table and role. Undefined while policies cannot be read. */
   readonly #views = new WeakMap<Catalog, Map<string, View | Refusal | undefined>>();
-
+  /** The tables of changes; null for those that the catalog knows. */
+  readonly #met = new WeakMap<ChangedTable, Promise<void> | null>();
   #nextCatalog = Promise.withResolvers<void>();
 
   constructor(options: RightsOptions) {
@@ -52,6 +56,23 @@ export class Rights {
 
   get catalog(): Catalog {
     return this.#catalog.current;
+  }
+
+  /** Null if the catalog knows the tables and columns of the changes. Otherwise it is read again: not all DDL is announced. */
+  meet(changes: readonly Change[]): Promise<unknown> | null {
+    const unknown = new Set(changes.map(({ table }) => this.#meet(table)));
+    unknown.delete(null);
+    return unknown.size === 0 ? null : Promise.all(unknown);
+  }
+
+  #meet(table: ChangedTable): Promise<void> | null {
+    let meeting = this.#met.get(table);
+    if (meeting !== undefined) return meeting;
+    meeting = isKnown(this.catalog, table)
+      ? null
+      : this.#catalog.refreshed().then(() => void this.#met.set(table, null));
+    this.#met.set(table, meeting);
+    return meeting;
   }
 
   /** What the role sees of the table, or why it sees nothing. Waits while another transaction has locked what policies read. */
@@ -96,6 +117,7 @@ export class Rights {
     const { checker } = this;
     const condition = access.condition ?? (checker.decidesAlone ? "true" : null);
     return {
+      table,
       columns,
       policy: condition === null ? null : new Policy({ sql: condition, table, role, catalog, checker }),
     };

@@ -1,10 +1,10 @@
 import type { Caller } from "../caller.ts";
-import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
+import { type Catalog, type TableName, tableOf } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
 import type { LostChanges } from "../changes/lost-changes.ts";
 import type { CheckError, Inquiry } from "./checker.ts";
 import type { PreparedFilter } from "./filter.ts";
-import type { Rights } from "./rights.ts";
+import type { Rights, View } from "./rights.ts";
 import { TableWatches } from "./table-watches.ts";
 
 /** A watch that has ended, because its table or the rights of its role have changed. */
@@ -33,8 +33,8 @@ export type Answer<W extends Watch> = {
 /** The watches of one reader of changes. */
 export class Watches<W extends Watch> {
   readonly #rights: Rights;
-  /** By table and then by role. */
-  #tables = new Map<string, Map<string, TableWatches<W>>>();
+  /** By the OID of the table and then by role. */
+  #tables = new Map<number, Map<string, TableWatches<W>>>();
   /** Null for a watch that has not been placed yet. */
   readonly #watches = new Map<W, TableWatches<W> | null>();
   readonly #unplaced = new Set<W>();
@@ -82,17 +82,20 @@ export class Watches<W extends Watch> {
     return (watch.subscriber && this.#subscribers.get(watch.subscriber)) ?? [watch];
   }
 
-  /** Who sees which of the changes, in order. Batches must not overlap: a batch ends with its answer. */
+  /**
+   * Who sees which of the changes, in order. Batches must not overlap: a batch ends with its answer. Those of a table whose name another
+   * one has now are not seen: its subscribers get a gap.
+   */
   decide(changes: readonly Change[]): Decision<W> {
     this.#place();
-    const byTable = Map.groupBy(changes.keys(), (i) => quoteName(changes[i]!.table));
+    const byTable = Map.groupBy(changes.keys(), (i) => changes[i]!.table.oid);
     const parts = [...byTable].flatMap(([table, indexes]) =>
       [...(this.#tables.get(table)?.values() ?? [])].map((ofRole) => {
         const { decided, ask } = ofRole.decide(indexes.map((i) => changes[i]!));
         return { ofRole, indexes, results: decided, ask };
       }),
     );
-    const locked = [...this.#unplaced].filter(({ table }) => byTable.has(quoteName(table)));
+    const locked = [...this.#unplaced].filter(({ table }) => byTable.has(tableOf(this.#catalog!, table)?.oid ?? 0));
     const asking = parts.filter(({ ask }) => ask !== null);
     const all = together(changes, parts);
     const ended = this.#ended.splice(0);
@@ -181,19 +184,19 @@ export class Watches<W extends Watch> {
   }
 
   /** The TableWatches for the watch, or the reason why the watch must end; undefined while its policies cannot be read. */
-  #tableWatchesOf({ table: name, caller: { role }, filter }: W): TableWatches<W> | string | undefined {
-    const key = quoteName(name);
-    const view = this.#tables.get(key)?.get(role) ?? this.#rights.viewOf(name, role);
+  #tableWatchesOf({ table: name, caller: { role }, filter, selected }: W): TableWatches<W> | string | undefined {
+    const view = this.#rights.viewOf(name, role);
     if (view === undefined) return undefined;
     if ("refusal" in view) return view.refusal;
-    const table = tableOf(this.#rights.catalog, name)!;
+    const { table } = view;
     for (const [column, type] of filter?.columns ?? [])
       if (table.columns.get(column)?.type !== type)
         return `the column ${column} of ${name.schema}.${name.name} has changed`;
-    if (view instanceof TableWatches) return view;
-    const ofRole = new TableWatches<W>({ table, role, policy: view.policy, checker: this.#rights.checker });
-    const ofTable = this.#tables.get(key) ?? new Map<string, TableWatches<W>>();
-    this.#tables.set(key, ofTable.set(role, ofRole));
+    for (const column of selected ?? [])
+      if (!table.columns.has(column)) return `${name.schema}.${name.name} no longer has the column ${column}`;
+    const ofTable = this.#tables.get(table.oid) ?? new Map<string, TableWatches<W>>();
+    const ofRole = ofTable.get(role) ?? new TableWatches<W>(view, role, this.#rights.checker);
+    this.#tables.set(table.oid, ofTable.set(role, ofRole));
     return ofRole;
   }
 }
@@ -233,6 +236,8 @@ export type Watch = {
   readonly table: TableName;
   readonly caller: Caller;
   readonly filter: PreparedFilter | null;
+  /** The columns that it names; null or absent for all. */
+  readonly selected?: ReadonlySet<string> | null;
   /** Who gets the changes of several watches, each change once and in order. Absent for a watch of its own. */
   readonly subscriber?: object;
   /** Why the subscriber must subscribe again when this is lost; null if it need not. Absent for one that accepts every loss. */
@@ -242,6 +247,8 @@ export type Watch = {
 /** A change as one subscriber sees it. */
 export type VisibleChange<W extends Watch> = {
   readonly watch: W;
+  /** What its role may read, as the change was decided. The names of columns are those of its table. */
+  readonly view: View;
   /** An UPDATE that takes the row out of the subscriber's view is a DELETE. All watches of the table see a TRUNCATE. */
   readonly event: Change["operation"];
   /** Why the row has left the view: the caller may no longer see it, or it no longer fulfils the filter. Null if it has not. */

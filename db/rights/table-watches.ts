@@ -1,21 +1,14 @@
 import type { Caller } from "../caller.ts";
-import type { Table } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
+import { presentTable } from "../changes/present-table.ts";
 import { CallerGroups } from "./caller-groups.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy } from "./policy.ts";
 import type { RowVisibility } from "./policy-check.ts";
+import type { View } from "./rights.ts";
 import type { Row } from "./row-source.ts";
 import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./subscriber-watches.ts";
-
-type TableWatchesOptions = {
-  readonly table: Table;
-  readonly role: string;
-  /** Null if the role sees every row. */
-  readonly policy: Policy | null;
-  readonly checker: Checker;
-};
 
 /** Who sees the changes of a batch. `ask` lets Postgres decide for the other watches; null if there are none. */
 export type TableDecision<W extends Watch> = {
@@ -40,6 +33,7 @@ const NO_PART: PolicyPart = { condition: null, terms: [] };
 
 /** The watches of one table in one role. */
 export class TableWatches<W extends Watch> {
+  readonly #view: View;
   readonly #policy: Policy | null;
   readonly #matcher: Matcher<W>;
   readonly #watches = new Set<W>();
@@ -50,9 +44,10 @@ export class TableWatches<W extends Watch> {
   /** Those that wait for an answer about the current batch, besides those of `#asking`. */
   #open: ReadonlySet<W> = new Set();
 
-  constructor({ table, role, policy, checker }: TableWatchesOptions) {
-    this.#policy = policy;
-    this.#matcher = new Matcher(table, role, checker);
+  constructor(view: View, role: string, checker: Checker) {
+    this.#view = view;
+    this.#policy = view.policy;
+    this.#matcher = new Matcher(view.table, role, checker);
   }
 
   get watches(): ReadonlySet<W> {
@@ -75,7 +70,7 @@ export class TableWatches<W extends Watch> {
   /** Who sees which of the changes, in order, as far as this process decides. The others wait for `ask`. */
   decide(changes: readonly Change[]): TableDecision<W> {
     this.#admit();
-    const rows = rowsOf(changes);
+    const rows = rowsOf(changes, this.#view);
     const match = this.#matcher.match(rows.all);
     this.#open = new Set([...this.#waiting, ...[...match.doubtful.values()].flatMap((watches) => [...watches.keys()])]);
     const isComplete = this.#open.size === 0 && this.#asking.isEmpty;
@@ -84,6 +79,7 @@ export class TableWatches<W extends Watch> {
     );
     const may: May<W> = (watch, row) => row >= 0 && this.#matcher.mayInProcess(watch, rows.all[row]!);
     const decided = resultsOf(changes, rows, {
+      view: this.#view,
       found: certain,
       may,
       truncated: () => [...this.#watches].filter((watch) => !this.isOpen(watch)),
@@ -113,7 +109,8 @@ export class TableWatches<W extends Watch> {
       const ofRow = seen.get(row);
       return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
-    const results = resultsOf(changes, rows, { found, may, truncated: () => [...this.#watches].filter(isOpen) });
+    const truncated = () => [...this.#watches].filter(isOpen);
+    const results = resultsOf(changes, rows, { view: this.#view, found, may, truncated });
     if (!inquiry.isShared) return { results, undecided };
     for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
     return { results: results.map((result) => without(undecided, result)), undecided };
@@ -185,15 +182,17 @@ const without = <W extends Watch>(
   failures: failures.filter(({ watch }) => !watches.has(watch)),
 });
 
-function rowsOf(changes: readonly Change[]): Rows {
+function rowsOf(changes: readonly Change[], view: View): Rows {
   const all: Row[] = [];
-  const add = ({ table }: Change, image: Change["new"]) => (image === null ? -1 : all.push({ table, image }) - 1);
+  const add = (change: Change, image: Change["new"]) =>
+    image === null ? -1 : all.push({ table: presentTable(change.table, view.table), image }) - 1;
   const current = changes.map((change) => add(change, change.new));
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
 
 /** The watches found for each row, who of them may see it, and those of a TRUNCATE. */
 type Found<W> = {
+  readonly view: View;
   readonly found: readonly ReadonlySet<W>[];
   readonly may: May<W>;
   truncated(): readonly W[];
@@ -202,27 +201,21 @@ type Found<W> = {
 const resultsOf = <W extends Watch>(
   changes: readonly Change[],
   { previous, current }: Rows,
-  { found, may, truncated }: Found<W>,
+  { view, found, may, truncated }: Found<W>,
 ): ChangeVisibility<W>[] =>
   changes.map((change, i) =>
     change.operation === "TRUNCATE"
-      ? { change, visible: truncated().map(truncation), failures: [] }
-      : findVisible(change, [previous[i]!, current[i]!], found, may),
+      ? { change, visible: truncated().map((watch) => ({ watch, view, ...TRUNCATION })), failures: [] }
+      : findVisible(change, [previous[i]!, current[i]!], { view, found, may }),
   );
 
-const truncation = <W extends Watch>(watch: W): VisibleChange<W> => ({
-  watch,
-  event: "TRUNCATE",
-  left: null,
-  seesOld: false,
-});
+const TRUNCATION = { event: "TRUNCATE", left: null, seesOld: false } as const;
 
 /** `found` are the watches that may see each row, as far as their filters decide. */
 function findVisible<W extends Watch>(
   change: Change,
   [previous, current]: readonly [previous: number, current: number],
-  found: readonly ReadonlySet<W>[],
-  may: May<W>,
+  { view, found, may }: Omit<Found<W>, "truncated">,
 ): ChangeVisibility<W> {
   const { operation } = change;
   const visible: VisibleChange<W>[] = [];
@@ -236,7 +229,7 @@ function findVisible<W extends Watch>(
     if (mayNow !== true) failures.push({ watch, error: mayNow });
     else {
       const seesOld = isDelete || (operation === "UPDATE" && may(watch, previous) === true);
-      visible.push({ watch, event: operation, left: null, seesOld });
+      visible.push({ watch, view, event: operation, left: null, seesOld });
     }
   }
   if (operation !== "UPDATE") return { change, visible, failures };
@@ -244,7 +237,7 @@ function findVisible<W extends Watch>(
     if (decided.has(watch) || may(watch, previous) !== true) continue;
     const mayNow = may(watch, current);
     if (typeof mayNow !== "boolean") failures.push({ watch, error: mayNow });
-    else visible.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
+    else visible.push({ watch, view, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
   }
   return { change, visible, failures };
 }

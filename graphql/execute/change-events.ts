@@ -3,13 +3,13 @@ import { camelCase } from "../../config/setting-types.ts";
 import type { Holding } from "../../db/admission/byte-budget.ts";
 import { pieces } from "../../db/admission/pieces.ts";
 import type { Caller } from "../../db/caller.ts";
-import { tableOf } from "../../db/catalog/catalog.ts";
 import type { Change } from "../../db/changes/change.ts";
 import { Delivery } from "../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
 import type { LostChanges } from "../../db/changes/lost-changes.ts";
 import type { Start } from "../../db/changes/position.ts";
+import { presentTable } from "../../db/changes/present-table.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import { type TrySend, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
@@ -24,6 +24,8 @@ import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/sub
 export type ChangeFilter = {
   readonly schema: string;
   readonly table: string;
+  /** The columns of its primary key, by which its rows are read. */
+  readonly key: readonly string[];
   readonly operations: readonly Change["operation"][];
   readonly where: Readonly<Record<string, string>>;
   readonly filter: FilterRequest | null;
@@ -154,27 +156,26 @@ export class Subscriptions {
       return;
     }
     if (!operations.includes(event) || (left !== null && !isWhole)) return;
-    watch.push({ event: this.#eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
+    watch.push({ event: eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
   }
+}
 
-  #eventOf({ table, new: current, old }: Change, { watch, event, seesOld }: VisibleChange<ChangeEvents>): ChangeEvent {
-    const { caller, table: name, wanted } = watch;
-    const view = this.#rights.viewOf(name, caller.role);
-    const readable: ReadonlySet<string> = view === undefined || "refusal" in view ? new Set() : view.columns;
-    const columns = columnIndexesOf(table, readable).map((i) => [table.columns[i]!.name, current?.[i]] as const);
-    const row = event === "DELETE" ? null : Object.fromEntries(columns);
-    if (event === "INSERT" || (event === "UPDATE" && !wanted.isWhole)) return { operation: event, row, old: null };
-    const key = new Set(tableOf(this.#rights.catalog, name)?.primaryKey);
-    const shown = seesOld && old ? readable : readable.intersection(key);
-    const json = imageJson(table, old ?? current!, columnIndexesOf(table, shown));
-    return { operation: event, row, old: `[${json}]` };
-  }
+function eventOf(change: Change, { watch, view, event, seesOld }: VisibleChange<ChangeEvents>): ChangeEvent {
+  const { new: current, old } = change;
+  const table = presentTable(change.table, view.table);
+  const columns = columnIndexesOf(table, view.columns).map((i) => [table.columns[i]!.name, current?.[i]] as const);
+  const row = event === "DELETE" ? null : Object.fromEntries(columns);
+  if (event === "INSERT" || (event === "UPDATE" && !watch.wanted.isWhole)) return { operation: event, row, old: null };
+  const shown = seesOld && old ? view.columns : view.columns.intersection(new Set(view.table.primaryKey));
+  const json = imageJson(table, old ?? current!, columnIndexesOf(table, shown));
+  return { operation: event, row, old: `[${json}]` };
 }
 
 /** The changes for one subscription, in order. Each is returned by `next` after the previous one has been processed. */
 export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   readonly wanted: ChangeFilter;
   readonly table: Watch["table"];
+  readonly selected: ReadonlySet<string>;
   readonly caller: Caller;
   filter: PreparedFilter | null = null;
   /** Why the events have ended; null if the subscriber has ended them. */
@@ -192,6 +193,7 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   constructor(wanted: ChangeFilter, caller: Caller, onEnd: () => void) {
     this.wanted = wanted;
     this.table = { schema: wanted.schema, name: wanted.table };
+    this.selected = new Set(wanted.key);
     this.caller = caller;
     this.#onEnd = onEnd;
   }

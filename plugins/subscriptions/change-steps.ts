@@ -11,6 +11,8 @@ export type ChangeOperation = Exclude<Change["operation"], "TRUNCATE">;
 type ChangeFilter = {
   readonly schema: string;
   readonly table: string;
+  /** The columns of its primary key. */
+  readonly key: readonly string[];
   readonly operations: readonly ChangeOperation[];
   /** Columns and their values. */
   readonly where: Readonly<Record<string, string>>;
@@ -34,11 +36,20 @@ export const changes = (
   $filter: Step<ChangeFilter["filter"]> = constant(null),
 ) => listenTo(table, { $operations: constant([operation]), $where, $filter, isWhole: false });
 
-export function listenTo({ extensions }: Table, { $operations, $where, $filter, isWhole }: Wanted) {
-  const { schemaName: schema, name: table } = extensions!.pg!;
+export function listenTo(source: Table, { $operations, $where, $filter, isWhole }: Wanted) {
+  const { schemaName: schema, name: table } = source.extensions!.pg!;
+  const key = keyOf(source);
   const $wanted = lambda(
     [$operations, $where, $filter] as const,
-    ([operations, where, filter]): ChangeFilter => ({ schema: schema!, table, operations, where, filter, isWhole }),
+    ([operations, where, filter]): ChangeFilter => ({
+      schema: schema!,
+      table,
+      key,
+      operations,
+      where,
+      filter,
+      isWhole,
+    }),
   );
   return listen(context().get("changes" as never) as any, $wanted as any);
 }

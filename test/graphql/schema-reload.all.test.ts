@@ -357,6 +357,14 @@ test("a rebuild keeps running subscriptions, and new ones see the new schema", a
   expect(running).toMatchObject({ error: null, faults: [], completed: false });
 });
 
+test("a subscription whose rows are no longer found by the key that it knows ends with the reason", async () => {
+  await addTable("anchors");
+  await appears("Anchor");
+  const running = await connect(service).subscribe("subscription { onAnchorCreated { id } }");
+  await dba("alter table anchors rename id to number; insert into anchors values (1)");
+  await expect.poll(() => JSON.stringify(running.error), POLL).toContain("public.anchors no longer has the column id");
+});
+
 const details = () => service.health();
 
 test("while a change cannot be built, no request fails, and /health names the error", async () => {

@@ -63,6 +63,7 @@ test("however many events wait for one subscription, the others get theirs, and 
     const created = {
       schema: "public",
       table: "articles",
+      key: ["id"],
       operations: ["INSERT"],
       where: {},
       filter: null,

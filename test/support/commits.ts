@@ -1,3 +1,4 @@
+import type { Table } from "../../db/catalog/catalog.ts";
 import type { Change, ChangedTable } from "../../db/changes/change.ts";
 import type { ChangeSink, ChangeSource } from "../../db/changes/source.ts";
 
@@ -11,14 +12,12 @@ export class Commits implements ChangeSource {
   readonly #tables: readonly ChangedTable[];
   #sink: ChangeSink | null = null;
 
-  constructor(tables: readonly string[]) {
-    this.#tables = tables.map((name) => ({
-      oid: 1,
-      schema: "public",
-      name,
+  constructor(tables: readonly Table[]) {
+    this.#tables = tables.map(({ oid, schema, name }) => ({
+      ...{ oid, schema, name },
       columns: [
-        { name: "id", type: 23, typeName: "int4", shape: { kind: "number" } as any },
-        { name: "title", type: 25, typeName: "text", shape: { kind: "string" } as any },
+        { name: "id", number: 1, type: 23, typeName: "int4", shape: { kind: "number" } as any },
+        { name: "title", number: 2, type: 25, typeName: "text", shape: { kind: "string" } as any },
       ],
     }));
   }

@@ -1,27 +1,27 @@
 import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
-import type { Rights } from "../../../db/rights/rights.ts";
+import { presentTable } from "../../../db/changes/present-table.ts";
+import type { View } from "../../../db/rights/rights.ts";
 import type { VisibleChange } from "../../../db/rights/subscriber-watches.ts";
 import type { TableWatch } from "./stream.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
 export class ChangeEvent {
   readonly #change: Change;
-  readonly #rights: Rights;
   readonly #data = new Map<string, string>();
 
-  constructor(change: Change, rights: Rights) {
+  constructor(change: Change) {
     this.#change = change;
-    this.#rights = rights;
   }
 
   /** `{"eventType":"UPDATE","schema":"public","table":"todos","commit_timestamp":"…","new":{…},"old":{…}}` */
-  dataFor({ watch, event, seesOld }: VisibleChange<TableWatch>): string {
-    const columns = this.#columnsOf(watch);
+  dataFor({ watch, view, event, seesOld }: VisibleChange<TableWatch>): string {
+    const columns = watch.selected === null ? view.columns : intersectionOf(view.columns, watch.selected);
     const shown = `${event} ${seesOld} ${[...columns]}`;
     const known = this.#data.get(shown);
     if (known !== undefined) return known;
-    const { table, committedAt, old, new: current } = this.#change;
+    const { committedAt, old, new: current } = this.#change;
+    const table = presentTable(this.#change.table, view.table);
     const members = [
       `"eventType":"${event}"`,
       `"schema":${JSON.stringify(table.schema)}`,
@@ -32,21 +32,15 @@ export class ChangeEvent {
     if (event !== "DELETE") members.push(`"new":${row(current!, columns)}`);
     // An update that keeps the key has no old row in the stream if the table logs only its key.
     if (event !== "INSERT")
-      members.push(`"old":${row(old ?? current!, seesOld && old ? columns : columns.intersection(watch.key))}`);
+      members.push(`"old":${row(old ?? current!, seesOld && old ? columns : columns.intersection(keyOf(view)))}`);
     const data = `{${members.join(",")}}`;
     this.#data.set(shown, data);
     return data;
   }
-
-  /** The role may read other columns than at the beginning of the stream. */
-  #columnsOf({ table, caller, selected }: TableWatch): ReadonlySet<string> {
-    const view = this.#rights.viewOf(table, caller.role);
-    if (view === undefined || "refusal" in view) return NONE;
-    return selected === null ? view.columns : intersectionOf(view.columns, selected);
-  }
 }
 
-const NONE: ReadonlySet<string> = new Set();
+/** The primary key: all that an event contains of an old row that the client may not see, or that was not logged. */
+const keyOf = ({ table }: View): ReadonlySet<string> => new Set(table.primaryKey);
 
 const intersections = new WeakMap<ReadonlySet<string>, WeakMap<ReadonlySet<string>, ReadonlySet<string>>>();
 

@@ -25,10 +25,7 @@ import { ChangeEvent } from "./change-event.ts";
 
 /** A client that watches a table. */
 export type TableWatch = Watch & {
-  /** The columns that it wants; null for all. */
   readonly selected: ReadonlySet<string> | null;
-  /** The primary key: all that an event contains of an old row that the client may not see, or that was not logged. */
-  readonly key: ReadonlySet<string>;
   readonly stream: EventStream;
   readonly requestId: string;
   /** Reads the rows. */
@@ -78,7 +75,7 @@ export class TableStreams {
     this.#options = options;
     this.#delivery = new Delivery<TableWatch>(feed, rights, {
       prepare: (change) => {
-        const event = new ChangeEvent(change, rights);
+        const event = new ChangeEvent(change);
         return (seen, trySend) => this.#deliver(seen, event, trySend);
       },
       end: (watch, error) => this.#end(watch, error),
@@ -202,7 +199,7 @@ export class TableStreams {
   async #describe(request: TableRequest, plan: Plan, { role }: Caller) {
     if (plan.kind !== "read") throw streamNotPossible("changes of the results of functions cannot be streamed");
     const { rights, feed } = this.#options;
-    const { schema, name, primaryKey } = plan.table;
+    const { schema, name } = plan.table;
     const table = { schema, name };
     const view = await rights.view(table, role);
     if ("refusal" in view) throw streamRefused(view.refusal);
@@ -219,7 +216,7 @@ export class TableStreams {
       if (now.all !== null) return lostAll(now.all);
       return now.deletes !== null && warning === null ? lostDeletes(now.deletes) : null;
     };
-    return { watched: { table, selected, key: new Set(primaryKey), filter, lapse }, warning };
+    return { watched: { table, selected, filter, lapse }, warning };
   }
 
   async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<PreparedFilter | null> {

@@ -62,13 +62,20 @@ async function read(url: string): Promise<Catalog> {
   return catalog;
 }
 
+/** The schemas of a catalog. OIDs are those of a server. */
+const schemasOf = ({ schemas }: Catalog) =>
+  [...schemas.values()].map((schema) => ({
+    ...schema,
+    tables: [...schema.tables.values()].map((table) => ({ ...table, oid: 0 })),
+  }));
+
 test("the catalog of PostgreSQL 15 equals that of the newest version", async (context) => {
   context.skip(!installed, MISSING);
   const newest = await createTestDatabase(inject("clusterUrl"));
   const expected = await read(newest.url);
   const catalog = await read(cluster.url("postgres"));
   await newest.drop();
-  expect(catalog.schemas).toEqual(expected.schemas);
+  expect(schemasOf(catalog)).toEqual(schemasOf(expected));
   expect(catalog.schemas.get("shop")!.tables.get("over_books")).toMatchObject({ primaryKey: ["id"] });
   expect(catalog.roles.get("pg_monitor")!.inherits).toContain("pg_read_all_stats");
   expect(catalog.types.get("int4multirange")).toBe("int4multirange");

@@ -97,7 +97,7 @@ class Run {
   readonly subscribers: Subscriber[] = [];
   readonly faults: unknown[] = [];
   readonly #answers = new Answers();
-  readonly #commits = new Commits(TABLES);
+  readonly #commits = new Commits(TABLES.map((name) => catalogs.before.schemas.get("public")!.tables.get(name)!));
   readonly #expiredAt: number[] = [0];
   readonly #rights: Rights;
   readonly #delivery: Delivery<Own>;
@@ -116,6 +116,7 @@ class Run {
         onChange: (listener: any) => {
           this.#onChange = () => listener(this.#catalog);
         },
+        refreshed: async () => {},
       },
       timeout: TIMEOUT,
       patience: PATIENCE,

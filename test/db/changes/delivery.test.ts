@@ -3,8 +3,9 @@ import type { Caller } from "../../../db/caller.ts";
 import type { Image } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
-import { imageJson } from "../../../db/changes/json.ts";
+import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Start } from "../../../db/changes/position.ts";
+import { presentTable } from "../../../db/changes/present-table.ts";
 import type { Watch } from "../../../db/rights/subscriber-watches.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -256,3 +257,52 @@ test.each(["logical", "outbox"] as const)("what %s delivers has the values of a 
     .toEqual([...inserted.map((row) => [null, row]), [old(inserted[0]), updated], [old(updated), null]]);
   expect(JSON.parse(inserted[0]!)).toMatchObject({ labels: { k: "v" }, moods: [{ mood: "sad" }, null, {}], area: 12 });
 });
+
+test.each(["logical", "outbox"] as const)(
+  "a change that %s delivers has the names of the catalog that decides it",
+  async (mode) => {
+    const { owner } = database;
+    await owner.query(`create table public.crates (id int primary key, a text, b text, gone int default 1);
+    grant select (id, a, gone) on public.crates to anon; select changes.publish_table('public.crates')`);
+    onTestFinished(async () => void (await owner.query("drop table crates")));
+    const feed = await startFeed(database, mode);
+    const { rights, catalog } = await startRights(database);
+    const received: string[] = [];
+    const delivery = new Delivery<Watch>(feed, rights, {
+      prepare: (change) => (seen, trySend) => {
+        for (const { watch, view } of seen.visible)
+          trySend(watch, () => {
+            const table = presentTable(change.table, view.table);
+            received.push(imageJson(table, change.new!, columnIndexesOf(table, view.columns)));
+          });
+      },
+      end: (_, error) => received.push(error.message),
+    });
+    const watch = () => ({ table: { schema: "public", name: "crates" }, caller: ANONYMOUS, filter: null });
+    await delivery.open();
+    const start = delivery.start([watch()]);
+    const add = (id: number) => owner.query("insert into crates values ($1, 'open', 'secret')", [id]);
+    const got = async (...rows: string[]) => {
+      await expect.poll(() => received).toEqual(rows);
+      received.length = 0;
+    };
+    await add(1);
+    await got('{"id":1,"a":"open","gone":1}');
+
+    await owner.query(`begin; alter table crates rename a to c; alter table crates rename b to a;
+    alter table crates rename c to b; commit`);
+    await add(2);
+    await got('{"id":2,"a":"open","gone":1}');
+    await catalog.refreshed();
+    await add(3);
+    await got('{"id":3,"b":"open","gone":1}');
+    delivery.start([watch()], start);
+    await got(...[1, 2, 3].map((id) => `{"id":${id},"b":"open","gone":1}`));
+
+    // The columns of a change that the catalog does not know have it read again.
+    await owner.query("alter table crates drop gone, add more int default 5; grant select on crates to anon");
+    await add(4);
+    await got(...Array.from({ length: 2 }, () => '{"id":4,"b":"open","a":"secret","more":5}'));
+    delivery.close();
+  },
+);

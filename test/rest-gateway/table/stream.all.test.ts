@@ -200,6 +200,8 @@ test("a stream that resumes has the present names of columns, and a gap where an
   const start = first.lastEventId;
   await sql("insert into ships values (1, 'x')");
   await first.take(1, "INSERT");
+  const named = stream("ships?select=id,note");
+  await named.take(1, "snapshot");
   await sql("alter table ships rename column note to remark");
   await sql("insert into ships values (2, 'y')");
   const notes = ({ data }: { readonly data: any }) => data.new;
@@ -209,6 +211,9 @@ test("a stream that resumes has the present names of columns, and a gap where an
   ];
   await expect.poll(async () => (await rest("ships?select=remark")).status, POLL).toBe(200);
   expect((await stream("ships", { lastEventId: start }).take(2, "INSERT")).map(notes)).toEqual(renamed);
+
+  const message = "public.ships no longer has the column note";
+  expect((await named.take(1, "problem")).map(({ data }) => data)).toEqual([{ message }]);
 
   await first.take(2, "INSERT");
   await sql(`alter table ships rename to old_ships; create table ships (like old_ships including all);

@@ -70,8 +70,11 @@ const STREAMED = ["id", "owner", "title", "secret"].map((name, i) => ({
   shape: { kind: "text" } as const,
 }));
 const tables = new Map<string, ChangedTable>();
+/** As the catalog has it when it is first used. */
 const tableOf = (name: string): ChangedTable => {
-  const table = tables.get(name) ?? { oid: 1, schema: "public", name, columns: STREAMED };
+  const { oid, columns } = opened.catalog.current.schemas.get("public")!.tables.get(name)!;
+  const streamed = STREAMED.map((column) => ({ ...column, number: columns.get(column.name)?.number }));
+  const table = tables.get(name) ?? { oid, schema: "public", name, columns: streamed };
   tables.set(name, table);
   return table;
 };
@@ -352,6 +355,7 @@ describe("a filter", () => {
 describe("after DDL", () => {
   const setup = async (name: string) => {
     await dba(tableWith(name, "owner = auth.uid()"));
+    await opened.catalog.refreshed();
     const own = await startRights(database);
     const filter = await own.rights.prepareFilter(filterOf("title", "eq", "a"), { schema: "public", name }, user);
     const watching = new Watching(own.rights).add(name, ada()).add(name, bob(), filter);
@@ -389,6 +393,7 @@ describe("after DDL", () => {
 
   test("changes wait for policies that another transaction has locked", async () => {
     await dba(tableWith("locked", "owner = auth.uid()"));
+    await opened.catalog.refreshed();
     const lock = await createLock("locked");
     const { rights } = await startRights(database);
     const watching = new Watching(rights).add("locked", ada());

@@ -1,0 +1,34 @@
+import type { Catalog, Table } from "../catalog/catalog.ts";
+import type { ChangedTable } from "./change.ts";
+
+const known = new WeakMap<ChangedTable, WeakMap<Table, ChangedTable>>();
+
+/**
+ * The table of a change with the names in the catalog, which has the table with the same OID. Columns are found by their numbers: they may
+ * have been renamed since the change was made, or since the catalog was read. Those that the catalog does not have get no name. The same
+ * object for the same two.
+ */
+export function presentTable(changed: ChangedTable, table: Table): ChangedTable {
+  const byTable = known.get(changed) ?? new WeakMap<Table, ChangedTable>();
+  known.set(changed, byTable);
+  const present = byTable.get(table) ?? withNamesOf(table, changed);
+  byTable.set(table, present);
+  return present;
+}
+
+function withNamesOf({ schema, name, columns }: Table, changed: ChangedTable): ChangedTable {
+  const names = new Map([...columns.values()].map((column) => [column.number, column.name]));
+  const nameOf = (number: number | undefined) => (number === undefined ? undefined : names.get(number)) ?? "";
+  return { ...changed, schema, name, columns: changed.columns.map((each) => ({ ...each, name: nameOf(each.number) })) };
+}
+
+/** Whether the catalog has the table with its columns, or does not serve it. It may be behind DDL that was not announced. */
+export function isKnown({ schemas }: Catalog, changed: ChangedTable): boolean {
+  for (const { tables } of schemas.values())
+    for (const { oid, columns } of tables.values()) {
+      if (oid !== changed.oid) continue;
+      const numbers = new Set([...columns.values()].map(({ number }) => number));
+      return changed.columns.every(({ number }) => number === undefined || numbers.has(number));
+    }
+  return !schemas.has(changed.schema);
+}
