@@ -344,6 +344,28 @@ describe("until a column that was added is served,", () => {
   });
 });
 
+test("a row is written once if its table loses a column before its computed columns are read, which then are errors", async () => {
+  // The deferred trigger runs at the commit of the write: after its statement, and before the next one.
+  await dba(`create table keg (id int primary key, name text, volume int); insert into keg values (1, 'old', 5);
+    create function keg_label(k keg) returns text language sql stable as $$ select 'keg ' || k.name $$;
+    grant select, update on keg to anon; grant execute on function keg_label to anon;
+    create table at_commit (n int); grant insert on at_commit to anon;
+    create function note_write() returns trigger language plpgsql as $$ begin insert into at_commit values (1); return null; end $$;
+    create function drop_volume() returns trigger language plpgsql security definer as
+      $$ begin alter table keg drop column if exists volume; return null; end $$;
+    create trigger note_write after update on keg for each row execute function note_write();
+    create constraint trigger drop_volume after insert on at_commit deferrable initially deferred
+      for each row execute function drop_volume()`);
+  await appears("Keg");
+  const update = (name: string) =>
+    service.gql(`mutation { updateKeg(id: 1, input: { name: "${name}" }) { id name label } }`);
+  const { data, errors } = await update("new");
+  expect(data).toEqual({ updateKeg: { id: "1", name: "new", label: null } });
+  expect(errors).toMatchObject([{ path: ["updateKeg", "label"], extensions: { code: "VALIDATION_ERROR" } }]);
+  expect(await dba("select count(*)::int as writes from at_commit")).toMatchObject([{ writes: 1 }]);
+  expect((await update("newer")).data).toEqual({ updateKeg: { id: "1", name: "newer", label: "keg newer" } });
+});
+
 test("a rebuild keeps running subscriptions, and new ones see the new schema", async () => {
   const client = connect(service);
   const running = await client.subscribe("subscription { onArticleUpdated(id: 1) { tags } }");
