@@ -44,9 +44,12 @@ const ID = new GraphQLScalarType({
   },
 });
 
+/** Scalars that read the digits of a number themselves. */
+const EXACT: ReadonlySet<string> = new Set(["BigInt", "BigFloat", "Oid", "JSON"]);
+
 /**
  * `scalar Float`: also "NaN", "Infinity" and "-Infinity". `scalar ID`: a number is never rounded. They replace those of graphql-js in the
- * schema.
+ * schema, because Grafast writes numbers of its Float as they are. Scalars of applications get numbers of JavaScript.
  */
 export const BuiltInScalarsPlugin: GraphileConfig.Plugin = {
   name: "BuiltInScalarsPlugin",
@@ -57,6 +60,11 @@ export const BuiltInScalarsPlugin: GraphileConfig.Plugin = {
         Object.assign(build.getAllTypes(), { Int, Float, ID });
         const own = { GraphQLInt: Int, GraphQLFloat: Float, GraphQLID: ID };
         return Object.assign(build, { graphql: { ...build.graphql, ...own } });
+      },
+      GraphQLScalarType(config) {
+        const { name, parseValue } = config;
+        if (EXACT.has(name) || !parseValue) return config;
+        return { ...config, parseValue: (value) => parseValue(numberOf(value)) };
       },
     },
   },

@@ -134,6 +134,18 @@ test("a GraphQL plugin adds a field to a type of the service", async () => {
   expect(data.notes.edges[0].node).toEqual({ text: "Buy milk", wordCount: 2 });
 });
 
+test("a scalar of a plugin gets a number of JavaScript, however it is written", async () => {
+  const query = "query ($pace: Pace!) { notes(first: 1) { edges { node { minutes(pace: $pace) } } } }";
+  for (const pace of ["4", "0.4e1", "4.0000000000000000000"]) {
+    const reply = await fetch(`${service.url}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: `{"query": ${JSON.stringify(query)}, "variables": {"pace": ${pace}}}`,
+    });
+    expect([pace, ((await reply.json()) as any).data?.notes.edges[0].node]).toEqual([pace, { minutes: 0.5 }]);
+  }
+});
+
 describe("a task", () => {
   const sql = async (text: string, ...values: unknown[]) => (await service.database.owner.query(text, values)).rows;
   const run = (payload: object) => sql("select tasks.run('digest', $1)", JSON.stringify(payload));
