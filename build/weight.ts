@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -95,41 +94,10 @@ function report(rooms: Readonly<Record<string, number>>): string {
   ].join("\n");
 }
 
-/** Path, and the body of a POST. */
-const ROADS: Readonly<Record<string, readonly string[]>> = {
-  table: ["/rest/v1/articles?select=title,author:users(name)"],
-  GraphQL: [
-    "/graphql",
-    JSON.stringify({ query: "{ articles(first: 10) { edges { node { title author { name } } } } }" }),
-  ],
-  resource: ["/articles?limit=10"],
-};
-
-/** Prints the files of each road, on a new database of the demo. */
-async function printRoads(): Promise<void> {
-  const { startScratchCluster } = await import("../db/cluster/embedded.ts");
-  const { migrate } = await import("../db/cluster/migrate.ts");
-  const { MODULE_NAMES } = await import("../config/modules.ts");
-  const cluster = await startScratchCluster();
-  try {
-    const url = cluster.url("postgres");
-    await migrate(url, () => {}, { folder: "demo/db/migrations", modules: MODULE_NAMES, userId: "bigint" });
-    for (const [name, request] of Object.entries(ROADS)) {
-      const trace = execFileSync(process.execPath, ["bench/request-trace.ts", url, ...request], { cwd: ROOT });
-      const { status, files, entries } = JSON.parse(trace.toString());
-      process.stdout.write(
-        `\n${name}: ${files.length} files, ${entries} returns (${status})\n  ${files.join("\n  ")}\n`,
-      );
-    }
-  } finally {
-    await cluster.remove();
-  }
-}
-
 if (import.meta.main) {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({ options: { roads: flag, write: flag, help: flag } });
   if (values.write) writeFileSync(BUDGET, `${JSON.stringify(weighRooms(), null, 2)}\n`);
   process.stdout.write(values.help ? HELP : report(weighRooms()));
-  if (values.roads) await printRoads();
+  if (values.roads) await (await import("../bench/roads.ts")).printRoads();
 }
