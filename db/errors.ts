@@ -139,7 +139,7 @@ export const isTimeout = (error: unknown): boolean => (error as { code?: unknown
  * Nothing remains of the statement, and it may succeed if it is prepared again: the connection does not know it, or already does, or what it
  * names has changed, or was dropped: a migration that recreates an enum leaves its old id in prepared statements.
  */
-export const isStalePlan = (error: StatementError) =>
+export const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || error.code === "42P05" || isOfChangedType(error);
 
 /** The code of a value that its type cannot read. */
@@ -149,19 +149,24 @@ export const INVALID_TEXT = "22P02";
 export const isInputFault = ({ code, file, message }: DatabaseError) =>
   code === "XX000" && (file === "hstore_io.c" || message.startsWith("parse error - invalid geometry"));
 
-/** `wasPrepared`: whether the connection had prepared the statement before, so that it was valid then. */
-export type StatementError = DatabaseError & { wasPrepared?: boolean };
+/** Errors of statements that their connection had prepared before, so that they were valid then. */
+const ofPrepared = new WeakSet<DatabaseError>();
+export const notePrepared = (error: DatabaseError): void => void ofPrepared.add(error);
 
 /**
  * Whether what a statement, or its plan, has named by number was changed or dropped: a type, the columns of a row, a function, a table.
  * A parameter keeps its type when another one gets the name. The messages of internal errors are not translated.
  */
-export const isOfChangedType = ({ code, routine, message, wasPrepared }: StatementError) =>
-  (code === "0A000" && routine === "RevalidateCachedQuery") ||
-  (code === "XX000" && /^(cache lookup failed for|could not open relation with OID) /.test(message)) ||
-  (code === "42704" && routine === "lookup_type_cache") ||
-  (code === "42804" && /^(Exec|CheckVar)/.test(routine ?? "")) ||
-  (code === "42846" && wasPrepared === true);
+export const isOfChangedType = (error: DatabaseError): boolean => {
+  const { code, routine, message } = error;
+  return (
+    (code === "0A000" && routine === "RevalidateCachedQuery") ||
+    (code === "XX000" && /^(cache lookup failed for|could not open relation with OID) /.test(message)) ||
+    (code === "42704" && routine === "lookup_type_cache") ||
+    (code === "42804" && /^(Exec|CheckVar)/.test(routine ?? "")) ||
+    (code === "42846" && ofPrepared.has(error))
+  );
+};
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
 export const isSocketError = (error: DatabaseError | Problem) =>

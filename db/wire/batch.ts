@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
-import { INVALID_TEXT, isInputFault, isOfChangedType, type StatementError } from "../errors.ts";
+import { INVALID_TEXT, isInputFault, isOfChangedType, notePrepared } from "../errors.ts";
 import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter, writeAll } from "./messages.ts";
@@ -164,13 +164,13 @@ export class Batch {
     this.#current++;
   }
 
-  handleError(error: StatementError): void {
+  handleError(error: DatabaseError): void {
     if (isInputFault(error)) error.code = INVALID_TEXT;
     const prepared = this.#wire?.prepared;
     // Postgres skipped the statements after the failed one.
     while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();
     const failed = this.#statements[this.#current];
-    error.wasPrepared = failed !== undefined && failed.name !== "" && this.#undo[this.#current] === null;
+    if (failed && failed.name !== "" && this.#undo[this.#current] === null) notePrepared(error);
     if (failed) prepared?.doubt(failed.name);
     // 26000, no such statement: a pooler switched the server connection, or DEALLOCATE was executed.
     // After a change of a type, other statements may have it too, and a repetition would meet them one by one.
