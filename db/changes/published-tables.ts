@@ -23,6 +23,8 @@ export class PublishedTables {
   #last: Moment | null = null;
   /** The published tables, in positions. */
   #text = "";
+  /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
+  readonly #digests = new Map<number, string>();
 
   /** To be called in each run. Returns the names of the tables that have replaced others. */
   follow(found: readonly TableState[]): ReadonlySet<string> {
@@ -31,6 +33,7 @@ export class PublishedTables {
     if (this.#first !== null) for (const key of added) this.#since.set(key, null);
     if (added.length > 0) this.#last = null;
     this.#tables = tables;
+    this.#digests.clear();
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
     this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
     const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
@@ -78,10 +81,16 @@ export class PublishedTables {
   }
 
   #digestUpTo(highest: number): string {
-    const known = [...this.#tables].filter(([, { entry }]) => entry <= highest);
-    const text = JSON.stringify(known.map(([key, { oid, entry }]) => [key, oid, entry]).sort());
-    return createHash("sha256").update(text).digest().readUIntBE(0, 4).toString(36);
+    const tables = [...this.#tables].filter(([, { entry }]) => entry <= highest);
+    const digest = this.#digests.get(tables.length) ?? digestOf(tables);
+    this.#digests.set(tables.length, digest);
+    return digest;
   }
+}
+
+function digestOf(tables: readonly (readonly [key: string, table: TableState])[]): string {
+  const text = JSON.stringify(tables.map(([key, { oid, entry }]) => [key, oid, entry]).sort());
+  return createHash("sha256").update(text).digest().readUIntBE(0, 4).toString(36);
 }
 
 const isSame = (one: TableState | undefined, other: TableState): boolean =>
