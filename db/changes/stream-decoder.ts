@@ -10,6 +10,9 @@ import { ChangedTypes, type DescribedTable, type LoggedTable } from "./types.ts"
 /** The prefix of the messages that event triggers write into the log (db/modules/feed/announcements.sql). */
 export const SCHEMA_CHANGED = "content_service.schema";
 
+/** A process may read the log of millions of transactions with DDL. */
+const MAX_ANNOUNCED = 1000;
+
 const OPERATIONS = { insert: "INSERT", update: "UPDATE", delete: "DELETE" } as const;
 
 /** Turns the stream of one connection into changes. */
@@ -26,7 +29,7 @@ export class StreamDecoder implements StreamHandler {
   #transaction = { lsn: 0n, committedAt: 0, xid: 0 };
   /** The transactions whose DDL is known. */
   #schema: Snapshot | null = null;
-  /** Those that have announced DDL so far, modulo 2³². */
+  /** The last ones that have announced DDL, modulo 2³². A snapshot sees those before. */
   readonly #announced = new Set<number>();
   /** The number of changes of the transaction so far, and of announcements of DDL. */
   #index = 0;
@@ -112,7 +115,7 @@ export class StreamDecoder implements StreamHandler {
       case "message":
         if (message.prefix !== SCHEMA_CHANGED) return null;
         this.#index += 1;
-        this.#announced.add(this.#transaction.xid);
+        this.#announce(this.#transaction.xid);
         return this.#changeSchema();
       case "insert":
       case "update":
@@ -152,6 +155,11 @@ export class StreamDecoder implements StreamHandler {
   async #describe(table: DescribedTable): Promise<void> {
     const before = this.#decoder.tables.find(({ oid }) => oid === table.oid);
     this.#decoder.describe(await this.#types.complete(table, { before, isSettled: this.#isSettled }));
+  }
+
+  #announce(xid: number): void {
+    this.#announced.add(xid);
+    if (this.#announced.size > MAX_ANNOUNCED) this.#announced.delete(this.#announced.values().next().value!);
   }
 
   /** Whether a committed transaction precedes the one that is being read. In the order of numbers if nothing else is known. */
