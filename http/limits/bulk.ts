@@ -61,9 +61,9 @@ export class Bulk {
   };
 }
 
-/** Frees the memory of a part that nothing else uses. V8 would collect the whole heap for every 64 MB of them. */
+/** Frees the memory of a part that nothing else uses, once. V8 would collect the whole heap for every 64 MB of them. */
 export function free({ buffer, byteLength }: Buffer): void {
-  if (buffer.byteLength === byteLength) (buffer as ArrayBuffer).transfer(0);
+  if (byteLength > 0 && buffer.byteLength === byteLength) (buffer as ArrayBuffer).transfer(0);
 }
 
 /** Bytes that are read only because their client is still sending: eight of the largest bodies by default. */

@@ -104,17 +104,20 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     const whole = placeFor(request);
     let size = 0;
-    let isComplete = false;
+    /** Whether the body is complete or refused: its memory is no longer freed here. */
+    let isOver = false;
     const holding = holdingOf(request);
-    const freeAll = () => {
+    const giveUp = (error: Error) => {
+      if (isOver) return;
+      isOver = true;
       for (const chunk of whole ? [...chunks, whole] : chunks) free(chunk);
+      reject(error);
     };
     const refuse = (error: Problem) => {
       request.removeAllListeners("data");
-      freeAll();
+      giveUp(error);
       holding?.close();
       discardRest(request);
-      reject(error);
     };
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
@@ -129,16 +132,14 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
       }
     });
     request.on("end", () => {
-      isComplete = true;
+      if (isOver) return;
+      isOver = true;
       const found = counted.get(request);
       const run = () => resolve(whole?.subarray(0, size) ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
       if (found) found.turns.add({ client: () => found.client, run });
       else run();
     });
-    request.on("error", (error) => {
-      if (!isComplete) freeAll();
-      reject(error);
-    });
+    request.on("error", giveUp);
   });
 }
 

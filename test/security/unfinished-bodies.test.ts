@@ -15,17 +15,18 @@ beforeAll(async () => {
 
 const held = () => service.service.clientMemory();
 
-/** A request whose body has `sent` bytes so far, of `length`. */
-async function begin(path: string, from: string, sent: number, length: number): Promise<RawSocket> {
+/** A request whose body has `sent` bytes so far, of `length`; null for a body in chunks, of which this is the first. */
+async function begin(path: string, from: string, sent: number, length: number | null): Promise<RawSocket> {
   const raw = await openRaw(service.url, from);
   const headers = [
     `POST ${path} HTTP/1.1`,
     `Host: ${new URL(service.url).host}`,
     `apikey: ${service.service.tokens.issueKey("anon")}`,
     "Content-Type: application/json",
-    `Content-Length: ${length}`,
+    length === null ? "Transfer-Encoding: chunked" : `Content-Length: ${length}`,
   ];
-  raw.write(`${headers.join("\r\n")}\r\n\r\n${"[".padEnd(sent, " ")}`);
+  const body = "[".padEnd(sent, " ");
+  raw.write(`${headers.join("\r\n")}\r\n\r\n${length === null ? `${sent.toString(16)}\r\n${body}` : body}`);
   return raw;
 }
 
@@ -57,3 +58,26 @@ describe.each(["/rest/v1/articles", "/articles", "/graphql", "/auth/login", "/au
     });
   },
 );
+
+describe.each<[what: string, length: number | null, rest: string]>([
+  ["with Content-Length", 900_000, " ".repeat(110_000)],
+  ["in chunks", null, "\r\n0\r\n\r\n"],
+])("a body %s that was refused", (_what, length, rest) => {
+  test.each<[string, (raw: RawSocket) => void]>([
+    ["is read to its end", (raw) => raw.write(rest)],
+    ["is broken off", ({ socket }) => socket.destroy()],
+    ["is reset", ({ socket }) => socket.resetAndDestroy()],
+  ])("%s, and nothing else happens", async (_how, end) => {
+    const first = await begin("/rest/v1/articles", ATTACKER, 240_000, 250_000);
+    await expect.poll(held, POLL).toBe(240_000);
+    const raw = await begin("/rest/v1/articles", ATTACKER, 790_000, length);
+    expect((await raw.head()).status).toBe(429);
+    end(raw);
+    first.socket.destroy();
+    await expect.poll(held, POLL).toBe(0);
+    // An exception that nothing catches fails the test; a service stops with it.
+    const other = await begin("/rest/v1/articles", ATTACKER, 100_000, 100_000);
+    expect((await other.head()).status).toBe(400);
+    raw.socket.destroy();
+  });
+});
