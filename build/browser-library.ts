@@ -1,10 +1,10 @@
-// Bundles what the page /graphiql uses of packages: pages/browser/library.js → library.js.gz. Run it when that file or a version changes.
+// Bundles what the page /graphiql uses of packages: parts/explorer/browser/library.js → library.js.gz. Run it when that file or a version changes.
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-const FOLDER = new URL("../pages/browser/", import.meta.url);
+const FOLDER = new URL("../parts/explorer/browser/", import.meta.url);
 
 /** The code of the bundle: one module, minified. */
 export async function bundleLibrary(): Promise<string> {

@@ -6,34 +6,29 @@ const own = (name: string, type: string, folder = "assets") => ({
   file: fileURLToPath(new URL(`./${folder}/${name}`, import.meta.url)),
 });
 
-/** A module of the pages in browser/, which import each other. */
-const module = (name: string) => own(`${name}.js`, "text/javascript", "browser");
+const CONSOLE = "../parts/console/assets";
+
+/** A module of the pages, in a folder browser/. They import each other. */
+const module = (name: string, folder = "browser") => own(`${name}.js`, "text/javascript", folder);
+
+const ofExplorer = (name: string) => module(name, "../parts/explorer/browser");
 
 /** The files at `/assets/…`. */
 export const ASSETS = [
   own("header.css", "text/css"),
   own("style.css", "text/css"),
-  own("console.css", "text/css"),
-  own("console-live.js", "text/javascript"),
-  own("console-schema.js", "text/javascript"),
-  own("console-try.js", "text/javascript"),
+  own("console.css", "text/css", CONSOLE),
+  own("console-live.js", "text/javascript", CONSOLE),
+  own("console-schema.js", "text/javascript", CONSOLE),
+  own("console-try.js", "text/javascript", CONSOLE),
   own("docs.js", "text/javascript"),
-  own("graphiql.css", "text/css"),
+  own("graphiql.css", "text/css", "../parts/explorer/assets"),
   own("passkeys.js", "text/javascript"),
-  ...[
-    "caller",
-    "documentation",
-    "dom",
-    "editors",
-    "explorer",
-    "fragments",
-    "graphiql",
-    "history",
-    "live",
-    "operation",
-    "run",
-    "signed-in",
-  ].map(module),
+  ...["dom", "signed-in"].map((name) => module(name)),
+  module("live", "../parts/reference/browser"),
+  ...["caller", "documentation", "editors", "explorer", "fragments", "graphiql", "history", "operation", "run"].map(
+    ofExplorer,
+  ),
   {
     name: "minisearch.js",
     type: "text/javascript; charset=utf-8",
@@ -42,4 +37,4 @@ export const ASSETS = [
 ] as const;
 
 /** What those modules use of packages, compressed. */
-export const LIBRARY = new URL("./browser/library.js.gz", import.meta.url);
+export const LIBRARY = new URL("../parts/explorer/browser/library.js.gz", import.meta.url);

@@ -13,7 +13,6 @@ import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts
 import { LiveSettings } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { OperationMetrics } from "../graphql/execute/operation-metrics.ts";
-import { explorerRouter } from "../graphql/transport/explorer.ts";
 import { SlowStreams } from "../http/limits/slow-streams.ts";
 import { linksOf } from "../http/pages/links.ts";
 import { EventStreams } from "../http/pipeline/event-stream.ts";
@@ -24,6 +23,7 @@ import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
+import { explorerRouter } from "../parts/explorer/page.ts";
 import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";

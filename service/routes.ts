@@ -3,9 +3,9 @@ import { ConfigError } from "../config/config.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { CONSOLE } from "../http/pages/html.ts";
 import { Routes } from "../http/pipeline/routes.ts";
+import { BUNDLE_PATH } from "../parts/reference/page.ts";
 import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
-import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 

@@ -69,7 +69,7 @@ async function signIn(page: Page, fields: Readonly<Record<string, string>>): Pro
 const who = (page: Page) => page.getByRole("status", { name: "Signed in as" });
 
 test("the library of the page is what its packages make", async () => {
-  const stored = gunzipSync(readFileSync("pages/browser/library.js.gz")).toString();
+  const stored = gunzipSync(readFileSync("parts/explorer/browser/library.js.gz")).toString();
   expect(stored === (await bundleLibrary())).toBe(true);
 });
 

@@ -35,7 +35,7 @@ test("every setting and limit that counts by client is in the list", () => {
 const READERS = {
   "http/pipeline/request.ts": "finds it",
   "http/pipeline/in-process.ts": "passes it on, as that of the connection",
-  "service/console.ts": "passes it on, for the security events of operators",
+  "parts/console/part.ts": "passes it on, for the security events of operators",
   "http/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
   "http/operations/operator.ts": "compares it with loopback addresses",
   "identity/caller-resolver.ts": "passes it on",
@@ -45,7 +45,7 @@ const READERS = {
 };
 
 test("no other file reads the address of a client without its network", () => {
-  const sources = globSync("{db,identity,http,graphql,plugins,rest-gateway,pages,service}/**/*.ts");
+  const sources = globSync("{db,identity,http,graphql,plugins,rest-gateway,pages,parts,service}/**/*.ts");
   const reading = sources.filter((file) =>
     readFileSync(file, "utf8")
       .split("\n")
