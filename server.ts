@@ -6,7 +6,7 @@ import { type Configured, configure } from "./app/configured.ts";
 import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { addDotEnv, ConfigError, folderIn, variablesOf } from "./config/config.ts";
+import { addDotEnv, type Config, ConfigError, folderIn, variablesOf } from "./config/config.ts";
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { baseOf } from "./db/cluster/base.ts";
@@ -18,14 +18,21 @@ import { findSharedPort } from "./http/process/server.ts";
 import { failAsWorker, type RunningWorkers, serveAsWorker, startWorkers } from "./http/process/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
+import { PARTS } from "./parts/list.ts";
 import { leaveRoot } from "./service/leave-root.ts";
 import { openConfigured } from "./service/open.ts";
+import type { Part } from "./service/part.ts";
+import { loadParts, pagesOf } from "./service/parts.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
-import { type Started, startService } from "./service/start.ts";
+import { type Service, type Started, type StartOptions, startService as startWithParts } from "./service/start.ts";
 import { refuseOtherFile, takeOver } from "./service/takeover.ts";
 
-export { type Service, startService } from "./service/start.ts";
+export type { Service } from "./service/start.ts";
+
+/** Starts the service with the parts that the settings name. Throws ConfigError, and rejects, with nothing left running, if it fails. */
+export const startService = async (config: Config, log: Logger, options: StartOptions = {}): Promise<Service> =>
+  startWithParts(config, log, { parts: await loadParts(PARTS, config), ...options });
 
 async function main(): Promise<void> {
   const isDev = process.argv[2] === DEV;
@@ -38,11 +45,13 @@ async function main(): Promise<void> {
     return refuse(`${unknown} is not an option of this service: ${COMMAND} start --help lists the settings`);
 
   let configured: Configured;
+  let parts: readonly Part[];
   let fromFile: readonly string[] = [];
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
-    refuseClashes(configured.application);
+    parts = await loadParts(PARTS, configured.config);
+    refuseClashes(configured.application, parts);
     if (configured.config.embedded) {
       refuseWithoutDatabase(configured.application, isDev);
       await embeddedPrograms();
@@ -89,7 +98,7 @@ async function main(): Promise<void> {
     });
     // After the warnings: someone who reads the URLs last takes them for "all is well".
     await service.checked;
-    printBanner(configured, service);
+    printBanner(configured, service, pagesOf(parts, config, true));
     if (isDev) await follow(configured, () => service.replace!());
   } catch (error) {
     log.fatal(`the service cannot start: ${whyNotStarted(error)}`);

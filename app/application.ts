@@ -5,6 +5,7 @@ import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { parseValue } from "../config/setting-types.ts";
+import { REPLACED } from "../config/settings.ts";
 import { Templates } from "../rest-gateway/auth/mail/templates.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
@@ -67,6 +68,7 @@ export function settingsOf({ folder, config }: Definition) {
   for (const name of Object.keys(environment))
     if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`);
   for (const [name, value] of Object.entries(settings)) {
+    if (Object.hasOwn(REPLACED, name)) refuse(`${name} is no setting any more: ${REPLACED[name]}`);
     if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
     if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
       refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, resolve } from "node:path";
 import { ASSETS } from "../pages/assets.ts";
-import { type DocsOptions, docsOf, listGroups, ROOT, SCHEMA, SEARCH } from "../pages/contents.ts";
 import { pageOf, searchOf } from "../pages/document.ts";
+import { type DocsOptions, docsOf, ROOT, SCHEMA, SEARCH } from "../pages/documents.ts";
+import { listGroups } from "../parts/site/contents.ts";
 
 const HELP = `node build/docs.ts <directory>
 

@@ -9,17 +9,19 @@ import { probesOf } from "./ready.ts";
 /** A service that has started. */
 type Ready = { readonly url: string; readonly tokens: Tokens };
 
+/** A page of a part. `banner` is its name here; without one it is left out. */
+type Page = { readonly path: string; readonly banner?: string; readonly isForOperators?: boolean };
+
 /** Prints the URLs of the service, what is open to every caller, the keys of an embedded database, and the accounts of SEED=demo. */
-export function printBanner({ config, application }: Configured, { url, tokens }: Ready): void {
+export function printBanner({ config, application }: Configured, { url, tokens }: Ready, pages: readonly Page[]): void {
   const rows: [string, string][] = [];
   const operators = config.adminPort === 0 ? url : probesOf(config);
-  rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${operators}/health`]);
-  if (config.docs) rows.push(["Reference", `${url}/docs`]);
-  if (config.console) rows.push(["Console", `${operators}/console`]);
-  if (config.graphqlMaxTables > 0) {
+  for (const { banner, path, isForOperators } of pages)
+    if (banner !== undefined) rows.push([banner, `${isForOperators ? operators : url}${path}`]);
+  rows.push(["Tables", `${url}/rest/v1/`]);
+  if (config.graphqlMaxTables > 0)
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
-    if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
-  }
+  rows.push(["Health", `${operators}/health`]);
   if (config.hasAuth) {
     rows.push(["Sign in", `POST ${url}/auth/login`]);
     for (const { name, editor } of application.resources)

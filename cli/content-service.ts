@@ -62,6 +62,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "migrations: apply, commit, uncommit, check or status",
     load: async () => (await import("./migration.ts")).migrationCommand,
   },
+  parts: {
+    about: "list what the service has beside its core, and what is open",
+    load: async () => (await import("./parts.ts")).partsCommand,
+  },
   module: {
     about: "list or remove the parts of the service in the database",
     load: async () => (await import("./module.ts")).moduleCommand,

@@ -9,7 +9,7 @@ import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { type CamelCase, camelCase, parseValue } from "./setting-types.ts";
-import { hasCollector, SETTINGS, type Setting } from "./settings.ts";
+import { hasCollector, REPLACED, SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./config-error.ts";
@@ -31,9 +31,6 @@ type Settings = Omit<Parsed, UnsetByDefault> &
   ModuleSettings & {
     readonly embedded: boolean;
     readonly seed: "demo" | "none";
-    readonly graphiql: boolean;
-    readonly docs: boolean;
-    readonly console: boolean;
     readonly dbRequestCredentials: boolean;
     readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
@@ -61,9 +58,6 @@ type Settings = Omit<Parsed, UnsetByDefault> &
 type UnsetByDefault =
   | "seed"
   | "instanceId"
-  | "graphiql"
-  | "docs"
-  | "console"
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
@@ -102,7 +96,7 @@ export function readConfig(
   const environment = withFile(given, declared);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
-  const faults = own.filter(isUnknown).map((name) => `${name} is not a setting of this service; ${HOW_TO_LIST}`);
+  const faults = own.flatMap((name) => faultOf(name, environment[name]));
   const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
     const theirs = translated.filter((other) => other.name === name && other.text !== "");
     const ofApplication = settings[name as SettingName];
@@ -121,9 +115,6 @@ export function readConfig(
     ...moduleSettings(parsed),
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
     seed: parsed.seed || (embedded ? "demo" : "none"),
-    graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
-    docs: parsed.docs === "" ? embedded : parsed.docs,
-    console: parsed.console === "" ? embedded : parsed.console,
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
@@ -192,7 +183,7 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   const settings = parseEnv(readSettingsFile(file));
   const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
   const unknown = Object.keys(settings).filter((name) => !isKnown(name));
-  refuse(unknown.map((name) => `${name} in ${file} is not a setting of this service`));
+  refuse(unknown.flatMap((name) => (name in REPLACED ? [] : `${name} in ${file} is not a setting of this service`)));
   return { ...settings, ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)) };
 }
 
@@ -226,4 +217,9 @@ function readSetting(
   return first.value;
 }
 
-const isUnknown = (name: string) => (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);
+/** Why a variable of the environment is refused; nothing for one that is not for this service. */
+function faultOf(name: string, value = ""): readonly string[] {
+  if (Object.hasOwn(REPLACED, name) && value !== "") return [`${name} is no setting any more: ${REPLACED[name]}`];
+  const isUnknown = (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);
+  return isUnknown ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
+}

@@ -137,6 +137,16 @@ export const authPages = z.string().refine((text) => {
   return url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.username === "";
 }, "must be on, off, or a URL such as https://app.example.com/account");
 
+const PART_NAME = /^[+-]?[a-z]+(-[a-z]+)*$/;
+
+/** `+console,-site` → `["+console", "-site"]` */
+export const partNames = list
+  .refine((names) => {
+    const changes = names.filter((name) => /^[+-]/.test(name)).length;
+    return names.every((name) => PART_NAME.test(name)) && (changes === 0 || changes === names.length);
+  }, "must be a list of parts such as console,site, or of changes such as +console,-site")
+  .refine((names) => !names.includes("none") || names.length === 1, "names parts beside none");
+
 /** Whether there are checks, or the path of the file with the findings that they accept. */
 export const advisor = z
   .string()

@@ -24,6 +24,7 @@ import {
   onOff,
   origins,
   orUnset,
+  partNames,
   passwordRules,
   previousKey,
   proxies,
@@ -54,6 +55,13 @@ const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): S
 /** Maximum of ACCESS_TOKEN_TTL: a day. Revoked sign-ins are remembered for twice as long. */
 export const MAX_ACCESS_TOKEN_TTL = 86_400;
 
+/** Settings that other ones have replaced: what to write now. */
+export const REPLACED: Readonly<Record<string, string>> = {
+  CONSOLE: "PARTS=+console opens the console, and PARTS=-console leaves it out",
+  GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
+  DOCS: "PARTS=+site,+reference opens the documentation and the API reference, and PARTS=-site,-reference leaves them out",
+};
+
 /** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
 export const SETTINGS = {
   SETTINGS_FILE: setting(
@@ -65,6 +73,11 @@ export const SETTINGS = {
     z.string(),
     "",
     "Folder of the application, which has a content-service.config.ts. When unset, the current folder, or the nearest one above it with that file; if there is none, the service has no application.",
+  ),
+  PARTS: setting(
+    partNames,
+    "",
+    "Parts of the service beside its core, which content-service parts lists. +console opens one more, -site leaves one out, a list such as console,site opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
   ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
@@ -223,16 +236,6 @@ export const SETTINGS = {
     "follow-privileges",
     "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: no description of the tables or the resources.",
   ),
-  DOCS: setting(
-    orUnset(onOff),
-    "",
-    "API reference at /docs, and the documentation at /docs/…. When unset, on with the embedded database, otherwise off.",
-  ),
-  CONSOLE: setting(
-    orUnset(onOff),
-    "",
-    "Console for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port. When unset, on with the embedded database, otherwise off.",
-  ),
   CONSOLE_ROLES: setting(
     list,
     "",
@@ -293,11 +296,6 @@ export const SETTINGS = {
     trustedDocuments,
     "off",
     "off: each request contains its GraphQL document. only and files, such as only app.json, admin.json: only the trusted documents in these files are executed, which are manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one. The files are read at start.",
-  ),
-  GRAPHIQL: setting(
-    orUnset(onOff),
-    "",
-    "GraphQL explorer at /graphiql. When unset, on with the embedded database, otherwise off.",
   ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),

@@ -1,6 +1,6 @@
 import { join, normalize } from "node:path";
 import { current, documentOf, type Html, html } from "../http/pages/html.ts";
-import { type Doc, type DocsOptions, docsOf, type Group, ROOT, SCHEMA, SEARCH, textOf } from "./contents.ts";
+import { type Doc, type DocsOptions, docsOf, type Group, ROOT, SCHEMA, SEARCH, textOf } from "./documents.ts";
 import { renderMarkdown, type Section, sectionsOf } from "./markdown.ts";
 
 /** The page of a document: all documents by reader, its contents, and the documents before and after it. */

@@ -8,14 +8,12 @@ import type { Database } from "../db/database.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../http/limits/slow-streams.ts";
-import type { Link } from "../http/pages/html.ts";
 import type { EventStreams } from "../http/pipeline/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { AddressReader } from "../http/pipeline/request.ts";
 import { shownKey } from "../identity/keys.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import { docsRouter } from "../parts/reference/page.ts";
 import type { Auth } from "./auth/auth.ts";
 import { accountPages } from "./auth/pages/router.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
@@ -45,7 +43,6 @@ import type { Tasks } from "./tasks/index.ts";
 type RestSettings = PasswordSettings &
   Pick<
     Config,
-    | "docs"
     | "dbSchemas"
     | "dbExtraSearchPath"
     | "dbAnonRole"
@@ -100,8 +97,6 @@ type RestOptions = {
   readonly slowStreams: SlowStreams;
   /** The URL of the service. */
   readonly baseUrl: string;
-  /** The links of the header of pages. */
-  readonly links: readonly Link[];
   onInternalError(error: unknown, requestId: string): void;
   readonly log: Logger;
 };
@@ -115,8 +110,8 @@ type RestInterface = {
   readonly tables: HttpInterface;
   /** Null if there is nothing to serve: neither accounts, nor tasks, nor resources or routes of an application. */
   readonly resources: HttpInterface | null;
-  /** The reference of the API, if it is served. */
-  readonly reference: readonly RequestHandler[];
+  /** The supported versions of the resources; none where they are not served. */
+  readonly versions: readonly number[];
   /** `/auth/…` */
   readonly auth: readonly RequestHandler[];
   /** `/auth/v1/…`, the wire of Supabase Auth. */
@@ -153,7 +148,6 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const hasResources =
     auth !== null || tasks !== null || application.resources.length + routesOf(application).length > 0;
   const ofResources = hasResources ? createResources(options, catalog, lifecycle) : null;
-  const versions = ofResources ? lifecycle.supported : [];
   return {
     catalog,
     anonKey,
@@ -171,7 +165,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
-    reference: settings.docs ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })] : [],
+    versions: ofResources ? lifecycle.supported : [],
     auth: [...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : [])],
     authV1: new ExpressInterface({
       routers: [auth ? authV1Router(auth) : absentAuthRouter()],

@@ -14,7 +14,6 @@ import { LiveSettings } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { OperationMetrics } from "../graphql/execute/operation-metrics.ts";
 import { SlowStreams } from "../http/limits/slow-streams.ts";
-import { linksOf } from "../http/pages/links.ts";
 import { EventStreams } from "../http/pipeline/event-stream.ts";
 import { settingsLog } from "../http/pipeline/log.ts";
 import type { addressReader } from "../http/pipeline/request.ts";
@@ -23,7 +22,6 @@ import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
-import { explorerRouter } from "../parts/explorer/page.ts";
 import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
@@ -77,8 +75,7 @@ export async function createApp(options: AppOptions) {
     await notifications.start();
     await auth?.start();
     const { application } = options;
-    const links = linksOf(config, config.console && config.adminPort === 0);
-    const forRest = { ...context, settings: config, application, baseUrl: url, links, log, onInternalError };
+    const forRest = { ...context, settings: config, application, baseUrl: url, log, onInternalError };
     const rest = await createRest(forRest);
     auth?.startHousekeeping();
     rest.catalog.registerMetrics(options.metrics);
@@ -108,10 +105,6 @@ export async function createApp(options: AppOptions) {
       config.graphqlMaxTables === 0
         ? null
         : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
-    const explorer =
-      graphql && config.graphiql
-        ? [explorerRouter({ examples: () => graphql.examples(), settings: config, links })]
-        : [];
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
@@ -156,8 +149,6 @@ export async function createApp(options: AppOptions) {
       redis,
       secret,
       pages: {
-        explorer: pagesOf(explorer),
-        reference: pagesOf(rest.reference),
         auth: pagesOf(rest.auth, context.auth?.refusal),
         application: pagesOf(rest.application),
       },

@@ -1,23 +1,20 @@
 import { type Application, placeOf } from "../app/application.ts";
 import { ConfigError } from "../config/config.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
-import { CONSOLE } from "../http/pages/html.ts";
 import { Routes } from "../http/pipeline/routes.ts";
-import { BUNDLE_PATH } from "../parts/reference/page.ts";
 import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
-import { REST } from "../rest-gateway/express-interface.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
+import type { Part } from "./part.ts";
 
 type InterfaceName =
-  | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth" | "authV1")
-  | ("health" | "operations" | "console" | "site" | "reference");
+  | ("tables" | "graphql" | "broadcasts" | "resources" | "auth" | "authV1")
+  | ("health" | "operations" | "pages");
 
 /** Path → interface. `/rest/v1/*` is `/rest/v1` and every path below it; the longest path decides. Every other path is 404. */
 const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/rest/v1/*": "tables",
   "/graphql": "graphql",
-  "/graphiql/*": "explorer",
   "/realtime/v1/api/broadcast/*": "broadcasts",
   "/auth/*": "auth",
   "/auth/v1/*": "authV1",
@@ -35,13 +32,8 @@ const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/metrics": "operations",
   "/config": "operations",
   "/schema_cache": "operations",
-  [`${CONSOLE}/*`]: "console",
-  "/": "site",
-  "/assets/*": "site",
-  "/docs/*": "site",
-  "/docs": "reference",
-  "/docs/live": "reference",
-  [BUNDLE_PATH]: "reference",
+  "/assets/*": "pages",
+  "/docs/*": "pages",
 };
 
 type SocketName = "graphql" | "realtime";
@@ -52,10 +44,13 @@ const SOCKETS: Readonly<Record<string, SocketName>> = {
   "/realtime/v1/websocket": "realtime",
 };
 
-/** Throws ConfigError for a path of the application that is taken: by the service, by a resource, or by another path of the application. */
-export function refuseClashes({ folder, resources, routes }: Application): void {
+/** Throws ConfigError for a path of the application that is taken: by the service, a part, a resource, or another path of the application. */
+export function refuseClashes({ folder, resources, routes }: Application, parts: readonly Part[]): void {
+  const ofParts = parts.flatMap(({ name, paths = [] }) =>
+    paths.map((path) => [path, `the part ${name} serves ${path}`] as const),
+  );
   const ofService = new Routes<string | null>(
-    Object.keys(HTTP).map((path) => [path, `the service serves ${path}`]),
+    [...Object.keys(HTTP).map((path) => [path, `the service serves ${path}`] as const), ...ofParts],
     null,
   );
   const refuse = (
@@ -89,15 +84,16 @@ const pathsOf = (route: Application["routes"][number]): readonly string[] =>
 
 /**
  * The table with these interfaces. One that is absent or null has no rows; `rest` is for every other path. `resources` are those of the
- * application, such as `/users/*`.
+ * application, such as `/users/*`, and `ofParts` has what parts serve.
  */
 export function httpRoutes<T>(
   interfaces: Readonly<Partial<Record<InterfaceName, T | null>>>,
   rest: T,
   resources: Application["resources"] = [],
+  ofParts: Readonly<Record<string, T>> = {},
 ): Routes<T> {
   const own = Object.fromEntries(resources.map(({ name }) => [`/${name}/*`, "resources"] as const));
-  return routesOf({ ...HTTP, ...own }, interfaces, rest);
+  return routesOf({ ...HTTP, ...own }, interfaces, rest, ofParts);
 }
 
 /** The same for WebSockets. */
@@ -108,13 +104,14 @@ function routesOf<Name extends string, T, Rest>(
   table: Readonly<Record<string, Name>>,
   interfaces: Readonly<Partial<Record<Name, T | null>>>,
   rest: Rest,
+  more: Readonly<Record<string, T>> = {},
 ): Routes<T | Rest> {
   const rows = Object.entries(table).flatMap(([path, name]): [path: string, value: T][] => {
     const found = interfaces[name as Name];
     return found ? [[path, found]] : [];
   });
-  return new Routes<T | Rest>(rows, rest);
+  return new Routes<T | Rest>([...rows, ...Object.entries(more)], rest);
 }
 
 /** The form of the errors of the interfaces that do not exist yet. */
-export const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1, reference: REST };
+export const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1 };

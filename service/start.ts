@@ -28,10 +28,6 @@ import { addressReader, trustOf } from "../http/pipeline/request.ts";
 import { HttpServer, KEEP_ALIVE, urlOf } from "../http/process/server.ts";
 import type { Running } from "../http/process/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import { History } from "../parts/console/history.ts";
-import { createConsole } from "../parts/console/part.ts";
-import { firstRequestsOf } from "../parts/site/readable-table.ts";
-import { createSite } from "../parts/site/site.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -39,9 +35,12 @@ import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp } from "./app.ts";
+import { coreOf } from "./core.ts";
 import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { openConfigured } from "./open.ts";
+import type { Core, Part } from "./part.ts";
+import { type OpenParts, openEarly, openParts } from "./parts.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
 
@@ -64,6 +63,8 @@ export type Service = Started & {
 export type StartOptions = {
   /** Without it, the service has tables, GraphQL and realtime. */
   readonly application?: Application;
+  /** What is served beside the core, in this order. */
+  readonly parts?: readonly Part[];
   /** Opens a database other than the one in the settings. */
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when the service is ready, because other processes already serve the port. */
@@ -85,9 +86,9 @@ export type StartOptions = {
 
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
-  const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword } = options;
+  const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword, parts = [] } = options;
   const { open = () => openConfigured({ config, application }, log) } = options;
-  refuseClashes(application);
+  refuseClashes(application, parts);
   const listensLast = config.takeover !== "" || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
@@ -102,13 +103,14 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const access = operatorAccess(config);
   const health = serviceHealth({ state: () => pipeline.state, access, app: () => app! });
   const metrics = new Metrics();
+  const readMetrics = metricsText(metrics);
   if (options.ownsProcess) addProcess(metrics);
   const tracer = options.tracer ?? (config.tracing ? await createTracer(log) : null);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
-  const firstRequests = async () => (app === null || pipeline.state !== "ready" ? null : firstRequestsOf(app));
-  const forSite = { settings: config, application, url: () => url, state: () => pipeline.state, firstRequests };
-  const siteOf = (hasConsole: boolean) => createSite({ ...forSite, hasConsole, onInternalError });
-  const site = siteOf(config.console && !admin);
+  let core: Core | null = null;
+  let opened: OpenParts;
+  const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
+  const early = openEarly({ ...base, url: () => url }, admin === null);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
   const turns = new Turns({ time: config.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
   const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
@@ -122,9 +124,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
     rateLimit,
     turns: { of: turns, intake, addressOf },
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
-      { ...OF_STARTING, health: admin ? null : health, site },
+      { ...OF_STARTING, health: admin ? null : health, pages: early.pages },
       REST,
       application.resources,
+      early.ofParts,
     ),
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
@@ -150,6 +153,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
       ...{ config, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
       onInternalError,
     });
+    core = coreOf(app, { ...base, url, log, readMetrics });
+    opened = await openParts(core);
     if (listensLast) {
       // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.
       if (!options.defersGraphQL && !options.isDev) await app.graphql?.loadInBackground();
@@ -162,7 +167,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { opened, database, changes, notifications, tokens, auth, tasks, callers } = app;
+  const { database, changes, notifications, tokens, auth, tasks, callers } = app;
   const { graphql, realtime, rest, pages, settings, advisor } = app;
   if (app.redis) clients.share(new SharedRates(app.redis));
   const sockets = new UpgradeGate(server.node, {
@@ -177,7 +182,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
-  const readMetrics = metricsText(metrics);
   const operations = adminInterface({
     metrics: admin || config.metrics ? readMetrics : null,
     settings: () => maskedSettings(settings.current),
@@ -186,16 +190,17 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const history = config.console ? new History(readMetrics) : null;
-  const console = history
-    ? createConsole({ config, app, url, metrics: readMetrics, history, log, onInternalError })
-    : null;
-  const ofOperators = { health, operations, console };
-  admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
+  const ofOperators = { health, operations };
+  if (admin) {
+    const { pages, ofParts } = openEarly({ ...base, url: () => url }, true);
+    const served = { ...ofParts, ...opened.operatorRoutes };
+    admin.open(httpRoutes<HttpInterface>({ ...ofOperators, pages }, nothing, [], served), callers);
+  }
   const { tables, resources, authV1 } = rest;
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources, authV1 };
-  const served = { ...data, ...pages, site, ...(!admin && ofOperators) };
-  const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources);
+  const served = { ...data, auth: pages.auth, pages: early.pages, ...(!admin && ofOperators) };
+  const ofParts = { ...early.ofParts, ...opened.routes, ...(!admin && opened.operatorRoutes) };
+  const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources, ofParts);
   pipeline.open(routes, { callers, database });
   let { logLevel } = config;
   cacheMemory.limitTo(config.cacheMemory);
@@ -224,7 +229,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
     await sockets.terminate();
     heapGuard?.close();
-    history?.close();
+    opened.close();
     await app?.close();
     await tracer?.close();
     admin?.close();
@@ -232,7 +237,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let isHandedOver = false;
   const handOver = async () => {
     isHandedOver = true;
-    history?.close();
+    opened.close();
     pipeline.state = "draining";
     admin?.close();
     const isEmpty = server.handOver();
@@ -261,7 +266,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
         .load()
         .catch((err) => log.error({ err }, "the identity providers cannot be read"));
     },
-    databaseLost: lossOf(opened, () => stopped !== undefined),
+    databaseLost: lossOf(app.opened, () => stopped !== undefined),
   };
 }
 

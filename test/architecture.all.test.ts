@@ -1,6 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
+import { PARTS } from "../parts/list.ts";
+import { loadParts } from "../service/parts.ts";
 
 /** The entry point, which may import everything. */
 const ROOT = "server.ts";
@@ -18,15 +20,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: ["identity", "db", "telemetry", "config"],
   plugins: ["db"],
   graphql: ["plugins", "http", "identity", "db", "cache", "telemetry", "config"],
-  "rest-gateway": ["parts", "http", "identity", "db", "cache", "telemetry", "config"],
+  "rest-gateway": ["http", "identity", "db", "cache", "telemetry", "config"],
   realtime: ["http", "identity", "db", "telemetry", "config"],
   app: ["plugins", "rest-gateway", "db", "config"],
-  cli: ["app", "graphql", "rest-gateway", "identity", "db", "config"],
+  cli: ["app", "parts", "service", "graphql", "rest-gateway", "identity", "db", "config"],
   pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
   parts: ["service", "pages", "graphql", "realtime", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
   service: [
     "app",
-    "parts",
     "pages",
     "graphql",
     "realtime",
@@ -43,6 +44,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const sources = globSync(`{*,{${Object.keys(MAY_IMPORT).join()}}/**/*}.ts`).filter(
   (file) => !file.endsWith(".config.ts"),
 );
+const partOf = (file: string) => /^parts\/([\w-]+)\//.exec(file)?.[1] ?? null;
 const folderOf = (file: string) => file.split("/")[0]!;
 const importsOf = (file: string) =>
   [...readFileSync(file, "utf8").matchAll(/(?:from|import\() ?"(\.[^"]+)"/g)].map(([, path]) =>
@@ -60,6 +62,25 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
     .filter(({ imported }) => !allowed.includes(folderOf(imported)));
   expect(upward).toEqual([]);
+});
+
+/** The list of all parts, and who loads parts from it: the service's entry point and the command that lists them. */
+const LIST = "parts/list.ts";
+const OPENERS = [ROOT, "cli/parts.ts"];
+
+test("no file of the core imports a part, and a part imports another one only if it needs it", async () => {
+  const parts = await loadParts(PARTS, { parts: PARTS.map(({ name }) => name), embedded: true });
+  expect(globSync("parts/*/part.ts").map(partOf).sort()).toEqual(parts.map(({ name }) => name).sort());
+  expect(globSync("parts/*/README.md").map(partOf).sort()).toEqual(parts.map(({ name }) => name).sort());
+  const isAllowed = (file: string, imported: string) => {
+    const [own, other] = [partOf(file), partOf(imported)];
+    if (imported === LIST) return OPENERS.includes(file);
+    return file === LIST || own === other || parts.find(({ name }) => name === own)?.needs?.includes(other!) === true;
+  };
+  const crossing = sources
+    .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+    .filter(({ file, imported }) => imported.startsWith("parts/") && !isAllowed(file, imported));
+  expect(crossing).toEqual([]);
 });
 
 test("no file of the service imports the test kit", () => {

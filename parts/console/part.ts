@@ -1,5 +1,3 @@
-import type { Logger } from "pino";
-import type { Config } from "../../config/config.ts";
 import { readChangesSetup } from "../../db/advisor/change-setup.ts";
 import { MissingChangeCheck } from "../../db/advisor/missing-change.ts";
 import type { Caller } from "../../db/caller.ts";
@@ -12,14 +10,14 @@ import { RowAccessCheck } from "../../db/rights/row-access.ts";
 import { readActivity } from "../../db/transaction/activity.ts";
 import { Trial } from "../../db/transaction/trial.ts";
 import { operatorAccess } from "../../http/operations/operator.ts";
-import { linksOf } from "../../http/pages/links.ts";
+import { CONSOLE } from "../../http/pages/html.ts";
 import { type InProcessRequest, sendInProcess } from "../../http/pipeline/in-process.ts";
-import { type HttpEnvelope, type HttpInterface, Pipeline } from "../../http/pipeline/pipeline.ts";
+import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
+import { assetsIn } from "../../pages/assets.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
-import { ExpressInterface, type ExpressInterfaceOptions, REST } from "../../rest-gateway/express-interface.ts";
-import type { createApp } from "../../service/app.ts";
-import { httpRoutes } from "../../service/routes.ts";
+import { ExpressInterface } from "../../rest-gateway/express-interface.ts";
+import type { Core, Part } from "../../service/part.ts";
 import { Phases } from "../../telemetry/span.ts";
 import { accessView } from "./access.ts";
 import { activityView } from "./activity.ts";
@@ -28,7 +26,7 @@ import type { AsOptions } from "./caller-form.ts";
 import { consolePages } from "./console.ts";
 import { dataView } from "./data.ts";
 import { eventsView } from "./events.ts";
-import type { History } from "./history.ts";
+import { History } from "./history.ts";
 import { liveView } from "./live.ts";
 import { mailView } from "./mail.ts";
 import { schemaView } from "./schema.ts";
@@ -37,30 +35,32 @@ import { type Tried, type TryOptions, tryView } from "./try.ts";
 import { usersView } from "./users.ts";
 import { whyView } from "./why.ts";
 
-type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
-  readonly config: Config;
-  readonly app: Awaited<ReturnType<typeof createApp>>;
-  readonly url: string;
-  /** The metrics of the service, as text. */
-  metrics(): Promise<string>;
-  readonly history: History;
-  readonly log: Logger;
+export const console: Part = {
+  name: "console",
+  about: "pages for operators at /console",
+  paths: [`${CONSOLE}/*`],
+  isForOperators: true,
+  pages: () => [
+    {
+      ...{ path: CONSOLE, name: "Console", icon: "access", banner: "Console" },
+      about: "for operators: access, requests as any caller, hidden rows, live numbers",
+    },
+  ],
+  assets: assetsIn(import.meta.url, "./assets", [
+    ...["console.css", "console-live.js", "console-schema.js", "console-try.js"],
+  ]),
+  open(core) {
+    const history = new History(core.readMetrics);
+    return { http: createConsole(core, history), close: () => history.close() };
+  },
 };
 
-/** `/console`, on the parts of a running service. */
-export function createConsole({
-  config,
-  app,
-  url,
-  metrics,
-  history,
-  log,
-  onInternalError,
-}: ServiceConsoleOptions): HttpInterface {
-  const { callers, secret, opened, database, rest, graphql, auth, advisor, tasks } = app;
+/** `/console`. */
+function createConsole(core: Core, history: History): HttpInterface {
+  const { config, url, readMetrics: metrics, callers, secret, opened, database, graphql, auth, advisor, tasks } = core;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
-  const catalog = () => rest.catalog.current;
+  const catalog = () => core.catalog.current;
   const roles = () => callerRoles(catalog(), logins);
   const policies = () => retryLocked(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
   const advice = () => advisor?.advice ?? null;
@@ -84,9 +84,9 @@ export function createConsole({
     findAccount: auth && accountFinder(auth.repository),
   };
   const trials: Pick<TryOptions, "send" | "onTried"> = {
-    send: trialSender({ app, log, onInternalError }),
+    send: trialSender(core),
     onTried: (operator, caller, { method, path }, keepsChanges) =>
-      log.info(
+      core.log.info(
         { operator, caller, method, path: path.split("?", 1)[0], keepsChanges },
         "the console has tried a request",
       ),
@@ -96,24 +96,24 @@ export function createConsole({
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
   const { mode, publication, manager } = opened.changes;
   const readSetup = (table: Table) => {
-    const { health } = app.changes;
+    const { health } = core.changes;
     const missing = health.mode === "none" && "reason" in health ? String(health.reason) : null;
     const read = { missing, usesOutbox: mode === "outbox", publication, isManaged: manager === "service" };
     return readChangesSetup(database.catalog, table, read, { schemas: config.dbSchemas, logins });
   };
   const changes = new MissingChangeCheck({
-    ...{ rights: rest.rights, access: check, anonymousRole: config.dbAnonRole },
+    ...{ rights: core.rights, access: check, anonymousRole: config.dbAnonRole },
     ...{ logins, policies, readSetup },
   });
   const why = whyView({
     ...{ ...as, catalog, check, policies, changes },
-    filterLimits: () => rest.rights.filterLimits,
+    filterLimits: () => core.rights.filterLimits,
     loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
   });
   const readStatements = () => readActivity(database.catalog);
   const waitingTasks = async () => tasks?.countWaiting() ?? null;
   const live = liveView({ metrics, activity: readStatements, waitingTasks, history: () => history.points });
-  const send = adminSender({ app, log, onInternalError });
+  const send = adminSender(core);
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
   const mail = auth?.mail.isOn && config.mailUrl === "keep" ? auth.mail : null;
   const keptMails = mail === null ? [] : [mailView(mail)];
@@ -127,22 +127,17 @@ export function createConsole({
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
     views: [access, schema, dataPage, trial, why, live, activity, ...ofAccounts, ...keptMails],
-    links: linksOf(config, true),
-    applicationLinks: app.application.consoleLinks,
+    links: core.links,
+    applicationLinks: core.application.consoleLinks,
     // ADMIN_PORT does not serve the page.
     accountSignIn: config.hasAuth && config.authPages === "on" && config.adminPort === 0 ? SIGN_IN_PATH : null,
   });
-  return new ExpressInterface({ routers: [router], onInternalError });
+  return new ExpressInterface({ routers: [router], onInternalError: core.onInternalError });
 }
 
 /** Finds an account by username, e-mail or id. */
 const accountFinder = (repository: AuthRepository) => async (login: string) =>
   (await repository.findAccount(login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? repository.accountOf(login) : null);
-
-type SenderOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
-  readonly app: Awaited<ReturnType<typeof createApp>>;
-  readonly log: Logger;
-};
 
 /** The response that the console shows, and the time that it may take. */
 const LIMITS = { size: 1_048_576, timeout: 30_000 };
@@ -150,45 +145,21 @@ const LIMITS = { size: 1_048_576, timeout: 30_000 };
 /** The same for an export of security events. */
 const EXPORT_LIMITS = { ...LIMITS, size: 16_777_216 };
 
-/** A pipeline for requests of the console itself, which are neither limited nor measured. */
-const ownPipeline = (log: Logger, tracer: Phases | null) =>
-  new Pipeline({
-    log,
-    corsOrigins: [],
-    rateLimit: null,
-    turns: null,
-    metrics: null,
-    tracer,
-    starting: httpRoutes<HttpEnvelope>({}, REST),
-  });
-
 /** Sends requests of an operator to the routes of authentication. Null where users do not sign in at the service. */
-function adminSender({ app, log, onInternalError }: SenderOptions): SendRequest | null {
-  const { auth, pages, callers } = app;
+function adminSender({ auth, callers, pipeline }: Core): SendRequest | null {
   if (auth === null) return null;
-  const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const pipeline = ownPipeline(log, null);
-  pipeline.open(httpRoutes<HttpInterface>({ auth: pages.auth }, nothing), { callers });
-  return (request, from) =>
-    sendInProcess(pipeline.listener, { ...request, address: auth.addressOf(from) }, EXPORT_LIMITS);
+  const { listener } = pipeline("auth", callers);
+  return (request, from) => sendInProcess(listener, { ...request, address: auth.addressOf(from) }, EXPORT_LIMITS);
 }
 
 /** Sends requests of the console through a pipeline that has the interfaces of the service, and the chosen caller. */
-function trialSender({ app, log, onInternalError }: SenderOptions) {
-  const { application, rest, graphql, callers } = app;
-  const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const { tables, resources } = rest;
-  const data = { tables, graphql: graphql?.http, resources };
-  const routes = httpRoutes<HttpInterface>(data, nothing, application.resources);
+function trialSender({ callers, pipeline }: Core) {
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
     const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();
-    const pipeline = ownPipeline(log, phases);
-    pipeline.open(routes, {
-      callers: { identify: (sent) => callers.identifyAs(sent, { caller, trial }) },
-    });
+    const { listener } = pipeline("data", { identify: (sent) => callers.identifyAs(sent, { caller, trial }) }, phases);
     const start = performance.now();
-    const response = await sendInProcess(pipeline.listener, request, LIMITS);
+    const response = await sendInProcess(listener, request, LIMITS);
     const milliseconds = performance.now() - start;
     return { response, milliseconds, phases: phases.all, transactions: trial.transactions };
   };

@@ -13,7 +13,7 @@ export type ExplorerOptions = {
   readonly links: readonly Link[];
 };
 
-/** `/graphiql`: an editor of operations, whose code is in pages/browser/. It has no rights of its own: it sends requests as any client. */
+/** `/graphiql`: an editor of operations, whose code is in browser/. It has no rights of its own: it sends requests as any client. */
 export function explorerRouter(options: ExplorerOptions): Router {
   const page: RequestHandler = async (_request, response) => {
     // For the style sheets that the editor creates.

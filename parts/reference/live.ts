@@ -11,7 +11,7 @@ type LiveOptions = {
   readonly links: readonly Link[];
 };
 
-/** `/docs/live`: the changes of a table as they are committed. Its code is pages/browser/live.js. */
+/** `/docs/live`: the changes of a table as they are committed. Its code is browser/live.js. */
 export function livePage({ anonKey, settings, links }: LiveOptions): RequestHandler {
   const main = html`<h1>Live changes</h1>
 <p class="muted">The changes of a table as they are committed, with the rights of the anonymous role or of a user.</p>

@@ -120,7 +120,7 @@ export function contentHandler({ type, text, headers }: Content): RequestHandler
 }
 
 /** A script that is stored compressed, and decompressed only for clients without gzip. It is read with the first request. */
-export function compressedHandler(file: URL, cacheControl: string): RequestHandler {
+export function compressedHandler(file: URL | string, cacheControl: string): RequestHandler {
   let content: { readonly body: Buffer; readonly etag: string } | undefined;
   const read = () => {
     const body = readFileSync(file);

@@ -107,8 +107,8 @@ describe("the settings of an application", () => {
     readConfig(environment, settingsOf({ folder: null, config: { settings: settings! } }));
 
   test("apply unless the environment or its names of PostgREST say otherwise", () => {
-    expect(read({ GRAPHQL_MAX_DEPTH: 20, DB_SCHEMAS: "shop", GRAPHIQL: false })).toMatchObject({
-      ...{ graphqlMaxDepth: 20, dbSchemas: ["shop"], graphiql: false },
+    expect(read({ GRAPHQL_MAX_DEPTH: 20, DB_SCHEMAS: "shop", SAFE_UPDATE: false })).toMatchObject({
+      ...{ graphqlMaxDepth: 20, dbSchemas: ["shop"], safeUpdate: false },
     });
     expect(read({ GRAPHQL_MAX_DEPTH: 20 }, { GRAPHQL_MAX_DEPTH: "9" }).graphqlMaxDepth).toBe(9);
     expect(read({ GRAPHQL_MAX_DEPTH: 20 }, { GRAPHQL_MAX_DEPTH: "" }).graphqlMaxDepth).toBe(20);

@@ -203,7 +203,7 @@ describe("a task", () => {
 describe("a path that is taken stops the start", () => {
   const GET = () => ({});
   const refused = (config: Config<any>) =>
-    refuseClashes(applicationOf({ folder: process.cwd(), config }, readConfig({})));
+    refuseClashes(applicationOf({ folder: process.cwd(), config }, readConfig({})), []);
   const resource = (name: string) =>
     defineResource({ name, singular: "x", about: "", table: "public.x", fields: { id: {} } });
 

@@ -50,7 +50,7 @@ export function followDeveloper(make: () => Promise<Application>, limit: number)
 const passed = (tests: number | string) => new RegExp(`create the same database[\\s\\S]*Tests +${tests} passed`);
 
 /** What is off with `DATABASE_URL`. */
-const PAGES = { DOCS: "on", GRAPHIQL: "on", CONSOLE: "on" };
+const PAGES = { PARTS: "+site,+reference,+explorer,+console" };
 
 function testService(given: () => Application): void {
   let service: ChildProcess;
@@ -164,7 +164,7 @@ function testImage(given: () => Application): void {
 
   test("serves the application as any user on a read-only file system, and stops on SIGTERM", async () => {
     const port = String(await findFreePort());
-    const settings = { ...given().deployment, PORT: port, APP_GREETING: "good evening", DOCS: "on" };
+    const settings = { ...given().deployment, PORT: port, APP_GREETING: "good evening", PARTS: "+site,+reference" };
     const service = containers.run(dockerfile.command, settings);
     await expect.poll(readyAt(port), POLL).toBe(200);
     const check = containers.run(dockerfile.healthCheck, { PORT: port });

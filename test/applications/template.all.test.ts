@@ -71,14 +71,7 @@ test("the advisor finds nothing in its tables, and the workflow runs its scripts
 
 test("the variables of .env.example are settings, and it starts nothing without values", async () => {
   const variables = parseEnv(await read(".env.example"));
-  expect(Object.keys(variables)).toEqual([
-    "BASE_URL",
-    "CONSOLE",
-    "DATABASE_URL",
-    "JWT_SECRET",
-    "MAIL_FROM",
-    "MAIL_URL",
-  ]);
+  expect(Object.keys(variables)).toEqual(["BASE_URL", "DATABASE_URL", "JWT_SECRET", "MAIL_FROM", "MAIL_URL", "PARTS"]);
   expect(readConfig(variables).embedded).toBe(true);
   const given = {
     DATABASE_URL: "postgres://db/notes",

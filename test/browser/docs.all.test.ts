@@ -4,8 +4,8 @@ import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
-const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
-const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
+const SETTINGS = { PARTS: "+site,+reference", GRAPHQL_MAX_TABLES: "0" };
+const WITH_EXPLORER = { PARTS: "+site,+reference,+explorer" };
 
 const installed = hasBrowser("the reference");
 

@@ -17,7 +17,7 @@ let signedIn: Opened;
 beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
-    startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on", ADVISOR: "on", MAIL_URL: "keep", SIGNUP: "open" }),
+    startTestService({ PARTS: "+site,+reference,+explorer,+console", ADVISOR: "on", MAIL_URL: "keep", SIGNUP: "open" }),
     sharedBrowser(),
   ]);
   base = service.url.replace("127.0.0.1", "localhost");

@@ -13,7 +13,7 @@ let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ GRAPHIQL: "on", DOCS: "on" }), sharedBrowser()]);
+  [service, browser] = await Promise.all([startTestService({ PARTS: "+site,+reference,+explorer" }), sharedBrowser()]);
 });
 afterAll(async () => {
   await closePages();

@@ -11,7 +11,7 @@ let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
-    startTestService({ DOCS: "on", CONSOLE: "on", ADVISOR: "on" }),
+    startTestService({ PARTS: "+site,+reference,+console", ADVISOR: "on" }),
     sharedBrowser(),
   ]);
 });

@@ -4,7 +4,7 @@ import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { TABLES, useRealtime } from "../support/realtime.ts";
 
 const { service, sql } = useRealtime(
-  { DOCS: "on", DB_SCHEMAS: "public,shop" },
+  { PARTS: "+site,+reference", DB_SCHEMAS: "public,shop" },
   `${TABLES}
   create schema shop;
   grant usage on schema shop to anon, authenticated;

@@ -128,8 +128,6 @@ test("without settings the service uses an embedded database with demo data and 
     openapi: "follow-privileges",
     passkeyDomain: "",
     passwordRules: { length: 12, classes: ["upper", "lower", "digit", "special"] },
-    docs: true,
-    console: true,
     apiMaxRecords: 10_000,
     apiV1Status: { status: "supported", sunset: null, guide: "" },
     mailUrl: "keep",
@@ -167,7 +165,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlBadToken: "anonymous",
     graphqlNode: false,
     graphqlDocuments: { mode: "off", byId: new Map() },
-    graphiql: true,
+    parts: [],
     bodyLimit: 1_048_576,
     cacheMemory: expect.any(Number),
     jsonMaxDepth: 64,
@@ -255,13 +253,26 @@ test("caches have a thirty-second of the heap, and at least 64 MiB", () => {
   expect(readConfig({}).cacheMemory).toBe(Math.max(67_108_864, share));
 });
 
-test("with DATABASE_URL the demo data, the explorer, the console and the reference page are off by default", () => {
-  const off = { seed: "none", graphiql: false, docs: false, console: false };
-  expect(readConfig(OWN)).toMatchObject({ embedded: false, ...off });
-  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on", CONSOLE: "on" };
-  const on = { seed: "demo", graphiql: true, docs: true, console: true };
-  expect(readConfig({ ...OWN, ...all })).toMatchObject(on);
-  expect(readConfig({ SEED: "none", GRAPHIQL: "off", DOCS: "false", CONSOLE: "off" })).toMatchObject(off);
+test("with DATABASE_URL the demo data are off by default", () => {
+  expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none" });
+  expect(readConfig({ ...OWN, SEED: "demo" }).seed).toBe("demo");
+  expect(readConfig({ SEED: "none" }).seed).toBe("none");
+});
+
+test("PARTS is a list of names, or of changes", () => {
+  expect(readConfig({ PARTS: "console, site" }).parts).toEqual(["console", "site"]);
+  expect(readConfig({ PARTS: "+console,-site" }).parts).toEqual(["+console", "-site"]);
+});
+
+test.each([
+  ["CONSOLE", "on", "PARTS=+console opens the console"],
+  ["GRAPHIQL", "off", "PARTS=-explorer leaves it out"],
+  ["DOCS", "on", "PARTS=+site,+reference opens"],
+])("the setting %s that another one has replaced is refused with what to write now", (name, value, cure) => {
+  expect(() => readConfig({ [name]: value })).toThrow(`${name} is no setting any more: `);
+  expect(() => readConfig({ [name]: value })).toThrow(cure);
+  // A file of an application may name it without a value.
+  expect(() => readConfig({ [name]: "" })).not.toThrow();
 });
 
 test.each([
@@ -497,7 +508,15 @@ test.each([
     "deprecated nowhere",
     "deprecated https://a.example/?b",
   ].map((text): [string, string, string] => ["API_V1_STATUS", text, `API_V1_STATUS ${LIFECYCLE} (is "${text}")`]),
-  ["GRAPHIQL", "yes", 'GRAPHIQL must be on or off (is "yes")'],
+  ["SAFE_UPDATE", "yes", 'SAFE_UPDATE must be on or off (is "yes")'],
+  ...["console,-site", "Console", "-", "a b"].map((text): [string, string, string] => [
+    ...([
+      "PARTS",
+      text,
+      `PARTS must be a list of parts such as console,site, or of changes such as +console,-site (is "${text}")`,
+    ] as const),
+  ]),
+  ["PARTS", "none,site", 'PARTS names parts beside none (is "none,site")'],
   ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],
   ["CORS_ORIGINS", "app.example.com", `${WEB_ORIGINS} (is "app.example.com")`],
   ["CORS_ORIGINS", "https://app.example.com/", `${WEB_ORIGINS} (is "https://app.example.com/")`],

@@ -39,7 +39,13 @@ describe.skipIf(!canRunContainers)("the container image", () => {
 
   test("serves as any user on a read-only file system, and its health check needs no shell", async () => {
     const port = String(await findFreePort());
-    const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, API_KEY_REQUIRED: "off", GRAPHIQL: "on" };
+    const settings = {
+      DATABASE_URL: database.url,
+      JWT_SECRET,
+      PORT: port,
+      API_KEY_REQUIRED: "off",
+      PARTS: "+explorer,+site",
+    };
     const service = containers.run(DOCKERFILE.command, settings);
     await expect.poll(readyAt(port), { timeout: 120_000 }).toBe(200);
 

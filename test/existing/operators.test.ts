@@ -8,13 +8,13 @@ let trackit: Trackit;
 /** The same database, whose operators have the role of support. */
 let named: TestService;
 beforeAll(async () => {
-  trackit = await startTrackit({ CONSOLE: "on", GRAPHQL_MAX_TABLES: "0" });
+  trackit = await startTrackit({ PARTS: "+console", GRAPHQL_MAX_TABLES: "0" });
   const settings = {
     DATABASE_URL: trackit.loginUrl,
     MIGRATE: "off",
     DB_ANON_ROLE: trackit.role("anon"),
     JWT_SECRET: SECRET,
-    CONSOLE: "on",
+    PARTS: "+console",
     CONSOLE_ROLES: `${trackit.role("support")}, lead`,
     GRAPHQL_MAX_TABLES: "0",
   };

@@ -18,7 +18,7 @@ const tableOf = (name: string) => `
 let trackit: Trackit;
 beforeAll(async () => {
   trackit = await startTrackit(
-    { CONSOLE: "on", CONSOLE_ROLES: "trackit_support" },
+    { PARTS: "+console", CONSOLE_ROLES: "trackit_support" },
     undefined,
     `${NOTES.map(tableOf).join("")}
      create table drafts (id int primary key, body text);

@@ -47,7 +47,7 @@ function useServiceAfter(sql: string, settings: Readonly<Record<string, string>>
   let service: TestService;
   beforeAll(async () => {
     await dba(sql);
-    service = await startTestService({ GRAPHIQL: "on", ...settings }, { ...database, drop: async () => {} }, log);
+    service = await startTestService({ PARTS: "+explorer", ...settings }, { ...database, drop: async () => {} }, log);
     await service.gql("{ __typename }");
   });
   afterAll(() => service.stop());

@@ -13,7 +13,7 @@ const SCHEMA = `
 
 let started: TestService;
 beforeAll(async () => {
-  started = await startTestService({ API_KEY_REQUIRED: "false", DOCS: "on", GRAPHIQL: "on" });
+  started = await startTestService({ API_KEY_REQUIRED: "false", PARTS: "+site,+reference,+explorer" });
   await started.database.owner.query(SCHEMA);
   return () => started.stop();
 });

@@ -8,7 +8,7 @@ const PASSWORD = "Correct-Horse-7!";
 let service: TestService;
 let admin: ConsoleClient;
 beforeAll(async () => {
-  service = await startTestService({ CONSOLE: "on", API_KEY_REQUIRED: "off" });
+  service = await startTestService({ PARTS: "+console", API_KEY_REQUIRED: "off" });
   admin = await consoleClient(service, service.token("admin"));
   return () => service.stop();
 });

@@ -257,7 +257,7 @@ describe("ADMIN_PORT", () => {
     secret.password = "scratch";
     const settings = {
       ADMIN_PORT: String(port),
-      CONSOLE: "on",
+      PARTS: "+console",
       GRAPHQL_MAX_TABLES: "0",
       DATABASE_URL: secret.href,
       MFA_KEY: "m".repeat(40),
@@ -286,7 +286,7 @@ test("a start with ADMIN_PORT prints the URLs of the health and the console ther
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const admin = `http://127.0.0.1:${await findFreePort()}`;
-  const settings = { DATABASE_URL: database.url, JWT_SECRET, CONSOLE: "on", ADMIN_PORT: new URL(admin).port };
+  const settings = { DATABASE_URL: database.url, JWT_SECRET, PARTS: "+console", ADMIN_PORT: new URL(admin).port };
   const command = nodeStart({ dataDir: join(tmpdir(), "unused", database.name), settings });
   await command.ready();
   const { banner } = command;

@@ -1,15 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { Routes } from "../../http/pipeline/routes.ts";
+import { PARTS } from "../../parts/list.ts";
 import { ROUTES } from "../../rest-gateway/auth/routes.ts";
+import { loadParts } from "../../service/parts.ts";
 import { httpRoutes, socketRoutes } from "../../service/routes.ts";
 import { DESCRIPTIONS } from "../support/demo.ts";
 
 const NAMES = [
-  ...(["tables", "graphql", "explorer", "broadcasts", "resources", "auth", "authV1"] as const),
-  ...(["health", "operations", "console", "site", "reference"] as const),
+  ...(["tables", "graphql", "broadcasts", "resources", "auth", "authV1"] as const),
+  ...(["health", "operations", "pages"] as const),
 ];
 
-const all = httpRoutes(Object.fromEntries(NAMES.map((name) => [name, name])), "nothing", DESCRIPTIONS);
+const parts = await loadParts(PARTS, { parts: [], embedded: true });
+const ofParts = Object.fromEntries(parts.flatMap(({ name, paths = [] }) => paths.map((path) => [path, name])));
+const all = httpRoutes(Object.fromEntries(NAMES.map((name) => [name, name])), "nothing", DESCRIPTIONS, ofParts);
 
 test.each([
   ["/rest/v1", "tables"],
@@ -51,11 +55,11 @@ test.each([
   ["/console/why?table=articles", "console"],
   ["/", "site"],
   ["/?from=mail", "site"],
-  ["/assets/style.css", "site"],
+  ["/assets/style.css", "pages"],
   ["/docs", "reference"],
   ["/docs/live?table=users", "reference"],
-  ["/docs/readme", "site"],
-  ["/docs/live/more", "site"],
+  ["/docs/readme", "pages"],
+  ["/docs/live/more", "pages"],
   ["//users", "nothing"],
   ["/constructor", "nothing"],
   ["/toString/valueOf", "nothing"],
@@ -71,8 +75,8 @@ test("every route of authentication leads to it", () => {
 });
 
 test("the paths of an absent interface belong to the next shorter path, or to nothing", () => {
-  const some = httpRoutes<string>({ site: "site", reference: null, resources: undefined }, "nothing");
-  expect(["/docs", "/docs/live", "/users"].map((url) => some.find(url))).toEqual(["site", "site", "nothing"]);
+  const some = httpRoutes<string>({ auth: "auth", authV1: null, resources: undefined }, "nothing");
+  expect(["/auth/v1", "/auth/v1/user", "/users"].map((url) => some.find(url))).toEqual(["auth", "auth", "nothing"]);
 });
 
 describe("WebSockets", () => {

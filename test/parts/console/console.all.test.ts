@@ -44,7 +44,7 @@ beforeAll(async () => {
     { name: "Grafana", url: "https://grafana.example.com/" },
   ];
   const definition = { ...DEMO, config: { ...DEMO.config, console: { links } } };
-  service = await startTestService({ CONSOLE: "on", ADVISOR: "on" }, database, log, undefined, { definition });
+  service = await startTestService({ PARTS: "+console", ADVISOR: "on" }, database, log, undefined, { definition });
   key = service.service.tokens.issueKey("service_role");
   operator = await consoleClient(service, key);
   admin = await consoleClient(service, service.token("admin"));

@@ -25,7 +25,7 @@ let admin: ConsoleClient;
 beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(SCHEMA);
-  service = await startTestService({ CONSOLE: "on" }, database);
+  service = await startTestService({ PARTS: "+console" }, database);
   operator = await consoleClient(service, service.service.tokens.issueKey("service_role"));
   admin = await consoleClient(service, service.token("admin"));
 });

@@ -6,9 +6,9 @@ import express from "express";
 import { beforeAll, expect, test } from "vitest";
 import { BUNDLE_FILE, docsRouter } from "../../../parts/reference/page.ts";
 
-/** `bf09…`, from the README in the folder of the bundle. */
+/** `bf09…`, from scalar.md in the folder of the bundle. */
 const SHA256 = "bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c";
-const README = readFileSync(new URL("../../../parts/reference/README.md", import.meta.url), "utf8");
+const SCALAR = readFileSync(new URL("../../../parts/reference/scalar.md", import.meta.url), "utf8");
 
 const sha256 = (bytes: Uint8Array, encoding: "hex" | "base64") => createHash("sha256").update(bytes).digest(encoding);
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 test("the bundle is the file that Scalar has released", () => {
   expect(sha256(gunzipSync(readFileSync(BUNDLE_FILE)), "hex")).toBe(SHA256);
-  expect(README).toContain(SHA256);
+  expect(SCALAR).toContain(SHA256);
 });
 
 test.each([

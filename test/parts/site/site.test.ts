@@ -3,15 +3,20 @@ import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { docsOf, listGroups } from "../../../pages/contents.ts";
+import { applicationOf } from "../../../app/application.ts";
+import { NO_APPLICATION } from "../../../app/load.ts";
+import { readConfig } from "../../../config/config.ts";
+import { docsOf } from "../../../pages/documents.ts";
+import { listGroups } from "../../../parts/site/contents.ts";
 import { startPage } from "../../../parts/site/site.ts";
+import type { Base } from "../../../service/part.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 const docs = docsOf({ groups: listGroups() });
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on" });
+  service = await startTestService({ PARTS: "+site,+reference,+explorer,+console" });
 });
 afterAll(() => service.stop());
 
@@ -19,7 +24,11 @@ const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(service.url + path, { headers });
 const text = async (path: string) => (await get(path, HTML)).text();
 
-const forStart = { url: () => "", firstRequests: async () => null, offers: () => [], groups: [], links: [] };
+const forStart: Omit<Base, "state"> = {
+  config: readConfig({}),
+  application: applicationOf(NO_APPLICATION, readConfig({})),
+  ...{ parts: [], links: [], pages: [], url: () => "", core: () => null, onInternalError: () => {} },
+};
 
 describe("/", () => {
   test("lists the interfaces with their URLs, state and version as JSON for programs", async () => {
@@ -83,13 +92,25 @@ describe("/", () => {
     const { interfaces } = (await (await get("/")).json()) as any;
     const read = interfaces.filter(({ url }: any) => url.startsWith("http") && !url.endsWith("/graphql"));
     for (const { url } of read) expect([url, (await fetch(url)).status]).toEqual([url, expect.toBeOneOf([200, 401])]);
-    const off = await startTestService({ DOCS: "off", GRAPHQL_MAX_TABLES: "0" });
+    const some = await startTestService({ PARTS: "site", GRAPHQL_MAX_TABLES: "0" });
     try {
-      const names = ((await (await fetch(`${off.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
+      const names = ((await (await fetch(`${some.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
       expect(names).toEqual(["Tables", "Resources", "Health"]);
-      for (const path of ["/docs/tables", "/console", "/console/sign-in"])
-        expect((await fetch(off.url + path)).status).toBe(404);
-      expect((await fetch(`${off.url}/docs/errors`)).status).toBe(200);
+      for (const path of ["/docs", "/graphiql", "/console", "/console/sign-in", "/assets/graphiql.js"])
+        expect([path, (await fetch(some.url + path)).status]).toEqual([path, 404]);
+    } finally {
+      await some.stop();
+    }
+  });
+
+  test("is not served without the part, as the documents but the one that responses name", async () => {
+    const off = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
+    try {
+      for (const path of ["/", "/docs/tables", "/docs/schema.graphql"])
+        expect([path, (await fetch(off.url + path)).status]).toEqual([path, 404]);
+      const errors = await fetch(`${off.url}/docs/errors`, { headers: HTML });
+      expect([errors.status, await errors.text()]).toEqual([200, expect.stringContaining("<title>Errors – ")]);
+      expect((await fetch(`${off.url}/assets/style.css`)).status).toBe(200);
     } finally {
       await off.stop();
     }

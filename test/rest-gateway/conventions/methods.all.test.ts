@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 import { openRaw } from "../../support/raw-socket.ts";
 
-const { send, service } = useService({ DOCS: "on", GRAPHIQL: "on" });
+const { send, service } = useService({ PARTS: "+site,+reference,+explorer" });
 
 const READ = "GET, HEAD, OPTIONS";
 /** Paths and the methods that they allow. */

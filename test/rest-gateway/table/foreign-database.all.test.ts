@@ -286,7 +286,7 @@ test("GRAPHQL_MAX_TABLES=0 disables GraphQL on such a database without a log ent
       grant execute on function api.who() to ${anon};`,
   );
   onTestFinished(() => foreign.drop());
-  const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", GRAPHIQL: "on" });
+  const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", PARTS: "+explorer" });
   onTestFinished(() => service.stop());
   expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
   for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);

@@ -183,7 +183,7 @@ test("a webhook gets the e-mail in a signed request, again after an error, with 
 });
 
 test("with MAIL_URL=keep the console shows the e-mails, and neither the log nor the database has a link", async () => {
-  const service = await start({ MAIL_URL: "keep", TASK_CONCURRENCY: "1", CONSOLE: "on" });
+  const service = await start({ MAIL_URL: "keep", TASK_CONCURRENCY: "1", PARTS: "+console" });
   await forgot(service, "ada@example.com");
   await expect.poll(() => service.lines.join(""), POLL).toContain(`${service.url}/console/mail`);
   const operator = await consoleClient(service, service.service.tokens.issueKey("service_role"));

@@ -1,14 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import type { Link } from "../http/pages/html.ts";
-
-export const ROOT = fileURLToPath(new URL("../", import.meta.url));
-
-/** A document of the product. */
-export type Doc = Link & { readonly file: string };
-
-/** The documents for one kind of reader, in the order in which they read them. */
-export type Group = { readonly name: string; readonly docs: readonly Doc[] };
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Doc, docAt, type Group } from "../../pages/documents.ts";
 
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
@@ -60,33 +52,26 @@ const OTHERS: Readonly<Record<string, string>> = {
 /** `docs/tables.md` → `/docs/tables`; `docs/decisions/README.md` → `/docs/decisions` */
 const pathOf = (file: string) => OTHERS[file] ?? `/${file.replace(/(\/README)?\.md$/, "")}`;
 
-/** All documents, by reader. An installation may leave some out. */
+let groups: readonly Group[] | undefined;
+
+/** All documents, by reader. An installation may leave some out. Their titles are read once. */
 export function listGroups(): readonly Group[] {
+  groups ??= readGroups();
+  return groups;
+}
+
+function readGroups(): readonly Group[] {
   return Object.entries(CONTENTS).map(([name, names]) => ({
     name,
     docs: names
       .map((each) => (each.endsWith(".md") ? each : `docs/${each}.md`))
-      .filter((file) => existsSync(ROOT + file))
-      .map((file) => ({ file, path: pathOf(file), name: titleOf(file) })),
+      .map((file) => docAt(pathOf(file), file))
+      .filter((doc): doc is Doc => doc !== null),
   }));
 }
 
-// A part of a string keeps the whole one in memory, so that it is copied.
-const titleOf = (file: string) => Buffer.from(/^# (.*)$/m.exec(textOf(file))?.[1] ?? file).toString();
-
-export const textOf = (file: string) => readFileSync(ROOT + file, "utf8");
-
-/** The GraphQL schema of the application, and the sections of all documents for the search. */
-export const SCHEMA = "/docs/schema.graphql";
-export const SEARCH = "/docs/search.json";
-
-export type DocsOptions = {
-  /** Those that are served. */
-  readonly groups: readonly Group[];
-  /** The file with the GraphQL schema of the application; null if it is not served. */
-  readonly schema: string | null;
-  /** The links of the header. */
-  readonly links: readonly Link[];
-};
-
-export const docsOf = ({ groups }: Pick<DocsOptions, "groups">): readonly Doc[] => groups.flatMap(({ docs }) => docs);
+/** The file with the GraphQL schema of an application; null if there is none. */
+export function schemaIn(folder: string | null): string | null {
+  const file = folder && join(folder, "schema.graphql");
+  return file && existsSync(file) ? file : null;
+}

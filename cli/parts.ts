@@ -1,0 +1,32 @@
+import { COMMAND } from "../config/command.ts";
+import type { Environment } from "../config/config.ts";
+import { PARTS } from "../parts/list.ts";
+import { loadParts } from "../service/parts.ts";
+import { CommandError, inColumns, readSettings } from "./command.ts";
+
+const HELP = `\
+Lists what the service has beside its core, and what is open with the settings: those of the environment and of the file .env.
+
+  ${COMMAND} parts
+  ${COMMAND} parts --help     show this help
+
+PARTS=+console opens one more, PARTS=-site leaves one out, PARTS=console,site opens these alone, and PARTS=none opens none.
+A part for development is open with the embedded database, and with DATABASE_URL if PARTS names it.
+`;
+
+/** The output for these arguments. Throws CommandError. */
+export async function partsCommand(args: string[], environment?: Environment): Promise<string> {
+  if (args.some((each) => each === "--help" || each === "-h")) return HELP;
+  if (args.length > 0) throw new CommandError(2, `expected no argument; see ${COMMAND} parts --help`);
+  const open = await loadParts(PARTS, await readSettings(environment));
+  const all = await loadParts(PARTS, { parts: PARTS.map(({ name }) => name), embedded: true });
+  return inColumns(
+    ["part", "state", "for", "serves"],
+    PARTS.map(({ name, isForDevelopment = false }) => ({
+      part: name,
+      state: open.some((part) => part.name === name) ? "open" : "not open",
+      for: isForDevelopment ? "development" : "everywhere",
+      serves: all.find((part) => part.name === name)!.about,
+    })),
+  );
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from "node:fs";
+import { type RequestHandler, Router } from "express";
+import { type Link, PAGE_POLICY } from "../http/pages/html.ts";
+import { byMethod } from "../http/pipeline/express.ts";
+import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
+import { compressedHandler, contentHandler } from "../rest-gateway/conventions/conditional.ts";
+import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
+import { ASSETS, type Asset } from "./assets.ts";
+import {
+  type Doc,
+  type DocsOptions,
+  type Documents,
+  docsOf,
+  joinDocuments,
+  SCHEMA,
+  SEARCH,
+  textOf,
+} from "./documents.ts";
+
+type PagesOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
+  /** Those of parts. */
+  readonly documents: readonly Documents[];
+  readonly assets: readonly Asset[];
+  /** The links of the header. */
+  readonly links: readonly Link[];
+};
+
+/** `/docs/…` and `/assets/…`: the documents and files of all parts. They are served while the service starts and stops too. */
+export function createPages({ documents, assets, links, onInternalError }: PagesOptions): AlwaysOnInterface {
+  const routers = [docsPages({ ...joinDocuments(documents), links }), assetRouter([...ASSETS, ...assets])];
+  return alwaysOn(new ExpressInterface({ routers, onInternalError }));
+}
+
+/** Pages that need neither the database nor the caller. */
+export const alwaysOn = (pages: ExpressInterface): AlwaysOnInterface => ({
+  isAlwaysOn: true,
+  reject: (destination, problem) => pages.reject(destination, problem),
+  handle: (destination) => pages.handle(destination),
+});
+
+/** The documents, as pages for browsers and as Markdown for programs. `/docs` itself is the reference of the API. */
+function docsPages(options: DocsOptions): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  for (const doc of docsOf(options)) router.all(doc.path, byMethod({ GET: docHandler(doc, options) }));
+  router.all(SEARCH, byMethod({ GET: searchHandler(options) }));
+  const { schema } = options;
+  if (schema !== null) router.all(SCHEMA, byMethod({ GET: textHandler(readFileSync(schema, "utf8")) }));
+  return router;
+}
+
+function assetRouter(assets: readonly Asset[]): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  for (const { name, type, file } of assets) router.all(`/assets/${name}`, byMethod({ GET: assetHandler(type, file) }));
+  return router;
+}
+
+const assetHandler = (type: string, file: string): RequestHandler =>
+  file.endsWith(".gz")
+    ? compressedHandler(file, "no-cache")
+    : contentHandler({ type, text: readFileSync(file, "utf8"), headers: { "Cache-Control": "no-cache" } });
+
+const HEADERS = { "Cache-Control": "public, max-age=300", Vary: "Accept" };
+
+const textHandler = (text: string): RequestHandler =>
+  contentHandler({ type: "text/plain; charset=utf-8", text, headers: HEADERS });
+
+/** Loaded with the first request: Markdown and colours are slow to load. */
+const rendering = () => import("./document.ts");
+
+/** Each form is created with the first request for it. */
+function docHandler(doc: Doc, options: DocsOptions): RequestHandler {
+  let text: RequestHandler | undefined;
+  let page: Promise<RequestHandler> | undefined;
+  return async (request, response, next) => {
+    const isBrowser = request.accepts(["text/plain", "text/html"]) === "text/html";
+    if (isBrowser) page ??= pageHandler(doc, options);
+    else text ??= textHandler(textOf(doc.file));
+    const handler = isBrowser ? await page! : text!;
+    handler(request, response, next);
+  };
+}
+
+async function pageHandler(doc: Doc, options: DocsOptions): Promise<RequestHandler> {
+  const { pageOf } = await rendering();
+  const headers = { ...HEADERS, "Content-Security-Policy": PAGE_POLICY };
+  return contentHandler({ type: "text/html; charset=utf-8", text: pageOf(doc, options), headers });
+}
+
+function searchHandler(options: DocsOptions): RequestHandler {
+  let handler: Promise<RequestHandler> | undefined;
+  const create = async () => {
+    const { searchOf } = await rendering();
+    return contentHandler({ type: "application/json; charset=utf-8", text: searchOf(options), headers: HEADERS });
+  };
+  return async (request, response, next) => {
+    handler ??= create();
+    (await handler)(request, response, next);
+  };
+}

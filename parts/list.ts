@@ -1,0 +1,12 @@
+import type { ListedPart } from "../service/parts.ts";
+
+/**
+ * Every part, in the order in which they are opened, and of their links in the header of pages. A part is deleted with its folder
+ * and its line.
+ */
+export const PARTS: readonly ListedPart[] = [
+  { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
+  { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
+  { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },
+  { name: "console", isForDevelopment: true, load: async () => (await import("./console/part.ts")).console },
+];

@@ -1,0 +1,108 @@
+import type { Logger } from "pino";
+import type { Application } from "../app/application.ts";
+import type { Config } from "../config/config.ts";
+import type { LiveAdvisor } from "../db/advisor/live.ts";
+import type { LiveCatalog } from "../db/catalog/live.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { OpenedDatabase } from "../db/cluster/open.ts";
+import type { Database } from "../db/database.ts";
+import type { Rights } from "../db/rights/rights.ts";
+import type { LiveSettings } from "../db/transaction/live-settings.ts";
+import type { DeferredGraphQL } from "../graphql/deferred.ts";
+import type { ServiceState } from "../http/operations/health.ts";
+import type { Link } from "../http/pages/html.ts";
+import type { IconName } from "../http/pages/icons.ts";
+import type { AlwaysOnInterface, HttpInterface, Pipeline, PipelineContext } from "../http/pipeline/pipeline.ts";
+import type { CallerResolver } from "../identity/caller-resolver.ts";
+import type { Asset } from "../pages/assets.ts";
+import type { Documents } from "../pages/documents.ts";
+import type { Auth } from "../rest-gateway/auth/auth.ts";
+import type { Tasks } from "../rest-gateway/tasks/index.ts";
+import type { Phases } from "../telemetry/span.ts";
+
+/** What the service can do without: a folder in parts/ with a line in parts/list.ts. Every member but the first two may be absent. */
+export type Part = {
+  /** Also its folder, and its name in PARTS. */
+  readonly name: string;
+  /** What it is, in one line. */
+  readonly about: string;
+  /** The parts that must be open before. */
+  readonly needs?: readonly string[];
+  /** What it serves. `/console/*` is `/console` and every path below it. */
+  readonly paths?: readonly string[];
+  /** Whether its pages are for operators alone: with ADMIN_PORT they are on that port. */
+  readonly isForOperators?: boolean;
+  /** Its pages, in the header of all pages, on the start page and in what the command prints. */
+  pages?(config: Config): readonly PartPage[];
+  /** Files at `/assets/…`. */
+  readonly assets?: readonly Asset[];
+  /** Documents below `/docs`. */
+  documents?(application: Pick<Application, "folder">): Documents;
+  /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
+  openEarly?(base: Base): AlwaysOnInterface;
+  /** Serves its paths when the service is ready. */
+  open?(core: Core): OpenPart | Promise<OpenPart>;
+};
+
+/** A page for people. Without `about` it is only in the header. */
+export type PartPage = Link & {
+  readonly icon?: IconName;
+  /** What one does there, after its name. */
+  readonly about?: string;
+  /** Its name in what the command prints, if it is there. */
+  readonly banner?: string;
+};
+
+export type OpenPart = {
+  /** Null if the settings leave nothing to serve. */
+  readonly http?: HttpInterface | null;
+  close?(): void;
+};
+
+/** What is there before the database is open. */
+export type Base = {
+  readonly config: Config;
+  readonly application: Application;
+  /** Every part that is open, this one included. */
+  readonly parts: readonly Part[];
+  /** The links of the header. */
+  readonly links: readonly Link[];
+  /** The pages of all parts on this port. */
+  readonly pages: readonly PartPage[];
+  /** The URL of the service. */
+  url(): string;
+  state(): ServiceState;
+  /** Null until the service is ready. */
+  core(): Core | null;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** What a part may use of a service that runs, and nothing else. */
+export type Core = Omit<Base, "url" | "core" | "state"> & {
+  readonly url: string;
+  readonly log: Logger;
+  readonly settings: LiveSettings;
+  /** The metrics of the service, as text. */
+  readMetrics(): Promise<string>;
+  /** From which keys of the service are derived. */
+  readonly secret: string;
+  readonly opened: OpenedDatabase;
+  readonly database: Database;
+  readonly catalog: LiveCatalog;
+  readonly rights: Rights;
+  readonly changes: ChangeFeed;
+  readonly callers: CallerResolver;
+  /** Null without accounts. */
+  readonly auth: Auth | null;
+  /** Null where there are none. */
+  readonly tasks: Tasks | null;
+  /** Null when it is not served. */
+  readonly graphql: DeferredGraphQL | null;
+  readonly advisor: LiveAdvisor | null;
+  /** The key for anonymous requests, which pages may show; null if none is needed. */
+  readonly anonKey: string | null;
+  /** The supported versions of the resources; none where they are not served. */
+  readonly versions: readonly number[];
+  /** A pipeline without limits for requests of the part itself: to tables, resources and GraphQL, or to the routes of authentication. */
+  pipeline(served: "data" | "auth", callers: PipelineContext["callers"], phases?: Phases): Pipeline;
+};

@@ -1,0 +1,119 @@
+import { type Config, ConfigError } from "../config/config.ts";
+import type { AlwaysOnInterface, HttpInterface } from "../http/pipeline/pipeline.ts";
+import { createPages } from "../pages/pages.ts";
+import type { Base, Core, Part, PartPage } from "./part.ts";
+
+/** A line of the list of all parts. */
+export type ListedPart = {
+  readonly name: string;
+  /** Whether it is open with the embedded database only, if PARTS does not name it. */
+  readonly isForDevelopment?: boolean;
+  /** A part that is not open is not loaded. */
+  load(): Promise<Part>;
+};
+
+type PartSettings = Pick<Config, "parts" | "embedded">;
+
+/** The parts that are open with these settings, in the order of the list. Throws ConfigError. */
+export function chooseParts(list: readonly ListedPart[], { parts, embedded }: PartSettings): readonly ListedPart[] {
+  const unknown = parts.map(nameIn).filter((name) => name !== "none" && !list.some((each) => each.name === name));
+  if (unknown.length > 0)
+    throw new ConfigError(
+      `PARTS names ${unknown.join(", ")}; the parts are ${list.map(({ name }) => name).join(", ")}`,
+    );
+  const changes = parts.length === 0 || parts.some((name) => /^[+-]/.test(name));
+  const isOpen = ({ name, isForDevelopment = false }: ListedPart) =>
+    changes
+      ? !parts.includes(`-${name}`) && (embedded || !isForDevelopment || parts.includes(`+${name}`))
+      : parts.includes(name);
+  return list.filter(isOpen);
+}
+
+/** `+console` → `console` */
+const nameIn = (text: string) => text.replace(/^[+-]/, "");
+
+/** Loads the parts that are open with these settings. Throws ConfigError, also if a part is missing that another one needs. */
+export async function loadParts(list: readonly ListedPart[], settings: PartSettings): Promise<readonly Part[]> {
+  const parts = await Promise.all(chooseParts(list, settings).map((each) => each.load()));
+  for (const { name, needs = [] } of parts)
+    for (const needed of needs)
+      if (!parts.some((part) => part.name === needed))
+        throw new ConfigError(`PARTS: ${name} needs ${needed}, which is not open: name both, or neither`);
+  return parts;
+}
+
+/** The pages of all parts. Those for operators are left out where another port has them. */
+export const pagesOf = (parts: readonly Part[], config: Config, hasOperators: boolean): readonly ListedPage[] =>
+  parts
+    .filter((part) => hasOperators || !part.isForOperators)
+    .flatMap(({ isForOperators = false, pages }) =>
+      (pages?.(config) ?? []).map((page) => ({ ...page, isForOperators })),
+    );
+
+type ListedPage = PartPage & { readonly isForOperators: boolean };
+
+/** What a port serves from the first moment. */
+type EarlyRoutes = {
+  /** The documents and assets of all parts. */
+  readonly pages: AlwaysOnInterface;
+  /** Path → interface of a part. */
+  readonly ofParts: Readonly<Record<string, AlwaysOnInterface>>;
+};
+
+/** What a port needs of the parts before the database is open. */
+export type PortBase = Omit<Base, "links" | "pages">;
+
+/** Path → what is served there from the first moment: documents, assets, and what parts open early. */
+export function openEarly(base: PortBase, hasOperators: boolean): EarlyRoutes {
+  const forPort = baseOf(base, hasOperators);
+  const pages = createPages({
+    documents: base.parts.flatMap((part) => part.documents?.(base.application) ?? []),
+    assets: base.parts.flatMap(({ assets = [] }) => assets),
+    links: forPort.links,
+    onInternalError: base.onInternalError,
+  });
+  const ofParts = base.parts.flatMap((part) => {
+    const early = part.openEarly?.(forPort);
+    return early ? (part.paths ?? []).map((path) => [path, early] as const) : [];
+  });
+  return { pages, ofParts: Object.fromEntries(ofParts) };
+}
+
+/** The links and pages of a port. */
+export function baseOf<T extends Pick<Base, "parts" | "config">>(base: T, hasOperators: boolean) {
+  const { hasAuth, authPages } = base.config;
+  const pages = pagesOf(base.parts, base.config, hasOperators);
+  const account = hasAuth && authPages === "on" ? [{ path: "/auth/account", name: "Account" }] : [];
+  return { ...base, pages, links: [...pages, ...account].map(({ path, name }) => ({ path, name })) };
+}
+
+/** The parts of a service that runs. */
+export type OpenParts = {
+  /** Path → interface. */
+  readonly routes: Readonly<Record<string, HttpInterface>>;
+  /** The same for operators. */
+  readonly operatorRoutes: Readonly<Record<string, HttpInterface>>;
+  close(): void;
+};
+
+/** Opens the parts one after another. Rejects, with none left open, if one cannot be opened. */
+export async function openParts(core: Core): Promise<OpenParts> {
+  const routes: Record<string, HttpInterface> = {};
+  const operatorRoutes: Record<string, HttpInterface> = {};
+  const closing: (() => void)[] = [];
+  const close = () => {
+    for (const each of closing.splice(0).reverse()) each();
+  };
+  try {
+    for (const part of core.parts) {
+      const { paths = [], isForOperators } = part;
+      const opened = await part.open?.(core);
+      if (opened?.close) closing.push(() => opened.close!());
+      for (const path of opened?.http ? paths : []) (isForOperators ? operatorRoutes : routes)[path] = opened!.http!;
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { routes, operatorRoutes, close };
+}

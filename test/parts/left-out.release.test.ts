@@ -1,0 +1,57 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { PARTS } from "../../parts/list.ts";
+import { PROJECT } from "../support/command.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { Program } from "../support/program.ts";
+import { JWT_SECRET } from "../support/service.ts";
+
+/** A copy of the product without a part: its folder and its line are deleted, and nothing else. */
+function copyWithout(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "content-service-part-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: PROJECT });
+  for (const file of files.toString().trimEnd().split("\n")) {
+    if (/^((test|bench|build|demo\/pages)\/|vitest\.)/.test(file) || file.startsWith(`parts/${name}/`)) continue;
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    cpSync(join(PROJECT, file), join(folder, file), { recursive: true, verbatimSymlinks: true });
+  }
+  symlinkSync(join(PROJECT, "node_modules"), join(folder, "node_modules"));
+  const list = join(folder, "parts/list.ts");
+  const lines = readFileSync(list, "utf8").split("\n");
+  const left = lines.filter((line) => !line.includes(`{ name: "${name}"`));
+  expect(lines.length - left.length).toBe(1);
+  writeFileSync(list, left.join("\n"));
+  return folder;
+}
+
+test.each(PARTS.map(({ name }) => name))("without the part %s, the rest compiles, starts and serves", async (name) => {
+  const folder = copyWithout(name);
+  const compiled = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "--noEmit"], { cwd: folder });
+  expect(compiled.stdout.toString()).toBe("");
+
+  const database = await createTestDatabase();
+  onTestFinished(database.drop);
+  const part = await PARTS.find((each) => each.name === name)!.load();
+  const url = `http://127.0.0.1:${await findFreePort()}`;
+  const others = PARTS.filter((each) => each.name !== name).map((each) => each.name);
+  const program = await Program.start({
+    command: [process.execPath, "cli/content-service.ts", "start", "demo"],
+    folder,
+    environment: {
+      ...{ PATH: process.env.PATH!, HOME: folder, PORT: new URL(url).port, JWT_SECRET },
+      ...{ DATABASE_URL: database.url, PARTS: others.join(), API_KEY_REQUIRED: "off" },
+    },
+    log: join(folder, "log"),
+    isReady: async () => (await fetch(`${url}/ready`).catch(() => null))?.status === 200,
+  });
+  onTestFinished(() => program.kill());
+  const statusOf = async (path: string) => (await fetch(url + path)).status;
+  expect(await statusOf("/rest/v1/articles?limit=1")).toBe(200);
+  for (const path of part.paths ?? []) expect([path, await statusOf(path.replace("/*", ""))]).toEqual([path, 404]);
+  expect(readFileSync(join(folder, "log"), "utf8")).not.toMatch(/"level":"(error|fatal)"/);
+});

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { applicationOf } from "../../app/application.ts";
+import { NO_APPLICATION } from "../../app/load.ts";
+import { outcomeOf } from "../../cli/command.ts";
+import { partsCommand } from "../../cli/parts.ts";
+import { readConfig } from "../../config/config.ts";
+import { PARTS } from "../../parts/list.ts";
+import type { Part } from "../../service/part.ts";
+import { type ListedPart, loadParts } from "../../service/parts.ts";
+import { refuseClashes } from "../../service/routes.ts";
+
+const DATABASE_URL = "postgres://owner@localhost/notes";
+const JWT_SECRET = "a-secret-of-at-least-32-characters-for-tests";
+
+const listed = (part: Part, isForDevelopment = false): ListedPart => ({
+  ...{ name: part.name, isForDevelopment },
+  load: async () => part,
+});
+const LIST = [
+  listed({ name: "mail", about: "" }),
+  listed({ name: "console", about: "", needs: ["mail"], paths: ["/console/*"] }, true),
+  listed({ name: "site", about: "" }, true),
+];
+const names = async (parts: string, more: Readonly<Record<string, string>> = {}) =>
+  (await loadParts(LIST, readConfig({ PARTS: parts, ...more }))).map(({ name }) => name);
+
+test.each([
+  ["", ["mail", "console", "site"], ["mail"]],
+  ["+console", ["mail", "console", "site"], ["mail", "console"]],
+  ["-site", ["mail", "console"], ["mail"]],
+  ["+site,-mail,-console", ["site"], ["site"]],
+  ["console, mail", ["mail", "console"], ["mail", "console"]],
+  ["none", [], []],
+])("PARTS=%s opens %j with the embedded database, and %j with another one", async (parts, embedded, other) => {
+  expect(await names(parts)).toEqual(embedded);
+  expect(await names(parts, { DATABASE_URL, JWT_SECRET })).toEqual(other);
+});
+
+test("a name that no part has, and a part without one that it needs, stop the start", async () => {
+  await expect(names("+consol")).rejects.toThrow("PARTS names consol; the parts are mail, console, site");
+  await expect(names("console")).rejects.toThrow("PARTS: console needs mail, which is not open: name both, or neither");
+});
+
+test("a path of a part is refused to an application, unless the part is not open", async () => {
+  const config = { routes: [{ path: "/console/notes", methods: { GET: () => ({}) } }] };
+  const application = applicationOf({ ...NO_APPLICATION, config } as never, readConfig({}));
+  const refuse = async (parts: string) =>
+    refuseClashes(application, await loadParts(LIST, readConfig({ PARTS: parts })));
+  await expect(refuse("")).rejects.toThrow("the path /console/notes is taken, because the part console serves");
+  await expect(refuse("-console")).resolves.toBeUndefined();
+});
+
+test("the command parts lists all, with what is open", async () => {
+  const { stdout, exitCode } = await outcomeOf(partsCommand([], { PARTS: "-console", SETTINGS_FILE: "" }));
+  expect(exitCode).toBe(0);
+  expect(stdout.split("\n")[0]).toMatch(/^part +state +for +serves$/);
+  for (const { name } of PARTS)
+    expect(stdout).toMatch(new RegExp(`^${name} +${name === "console" ? "not open" : "open"} +\\w+ +\\S`, "m"));
+  expect(await outcomeOf(partsCommand(["console"]))).toMatchObject({ exitCode: 2 });
+  expect((await outcomeOf(partsCommand(["--help"]))).stdout).toContain("npx content-service parts");
+});
