@@ -2,7 +2,7 @@ import { type Application, placeOf } from "../app/application.ts";
 import { ConfigError } from "../config/config.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Routes } from "../http/pipeline/routes.ts";
-import { AUTH_V1 } from "../rest-gateway/auth/v1/problem.ts";
+import { AUTH_V1 } from "../parts/supabase-auth/problem.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import type { Part } from "./part.ts";

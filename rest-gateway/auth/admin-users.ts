@@ -7,7 +7,7 @@ import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
 import { loginForms } from "./login-names.ts";
 import type { MailData } from "./mail/repository.ts";
-import type { PublicUser } from "./v1/repository.ts";
+import type { PublicUser } from "./public-users.ts";
 
 /** `id` is that of the application, as text. */
 export type Found = { readonly id: string; readonly user: PublicUser };

@@ -35,7 +35,7 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
-import { PublicUsers } from "./v1/repository.ts";
+import { PublicUsers } from "./public-users.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { failureOf, useAuth } from "../rest-gateway/auth/v1/support.ts";
+import { failureOf, useAuth } from "../parts/supabase-auth/support.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { POLL } from "../support/until.ts";
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { argon2 } from "../../rest-gateway/auth/password-hashes.ts";
-import { failureOf, PASSWORD, useAuth } from "../rest-gateway/auth/v1/support.ts";
+import { failureOf, PASSWORD, useAuth } from "../parts/supabase-auth/support.ts";
 
 // A hash of a password takes time: no request causes one beyond the limits, and for an address or a code that it does not know.
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { failureOf, PASSWORD, useAuth } from "../rest-gateway/auth/v1/support.ts";
+import { failureOf, PASSWORD, useAuth } from "../parts/supabase-auth/support.ts";
 import { appCode } from "../support/totp.ts";
 
 const { client, newUser, send } = useAuth("bigint");

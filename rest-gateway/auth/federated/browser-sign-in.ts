@@ -4,7 +4,7 @@ import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { sendFailure } from "../pages/failure.ts";
 import type { Call } from "../route.ts";
-import { wireErrorOf } from "../v1/problem.ts";
+import { wireErrorOf } from "../../../parts/supabase-auth/problem.ts";
 import { isSignInFailure } from "./failure.ts";
 import { type Provider, urlOf } from "./provider.ts";
 import type { SignInRequest } from "./sign-in-request.ts";

@@ -1,0 +1,140 @@
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";
+import { provedEpoch } from "../../rest-gateway/auth/mail/confirmations.ts";
+import type { RequestedKind } from "../../rest-gateway/auth/mail/kinds.ts";
+import type { MailData, SignInKind } from "../../rest-gateway/auth/mail/repository.ts";
+import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
+import { findMailCode } from "../../rest-gateway/auth/mail/sign-in.ts";
+import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
+import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { invalid, refuseUser } from "./problem.ts";
+import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
+
+// Sign-in by e-mail, and what else e-mails are requested for. The answers are the same for every address.
+
+/**
+ * `POST /otp`: an e-mail with a link and a code that sign in. If sign-up is open, they create the user if there is none, so that the
+ * answer and the e-mail are the same for every address.
+ */
+export async function requestCode(call: AuthCall): Promise<object> {
+  const { settings, limits } = call.auth;
+  const { phone, email, data, create_user: creates } = await readAuthBody(call.request, limits, MailRequest);
+  if (phone) throw problem("phones off");
+  if (creates === false || !isSignupOpen(settings)) return send(call, "sign-in", email);
+  const metadata = data ?? {};
+  requireSmall(metadata, settings.userMetadataBytes);
+  const address = requireEmail(email ?? "");
+  return send(call, "sign-in", address, {
+    ...{ name: nameOf(address, metadata), skeleton: emailSkeleton(address), metadata },
+  });
+}
+
+/** `POST /recover`: an e-mail whose link opens the page that sets a password. */
+export async function requestRecovery(call: AuthCall): Promise<object> {
+  const { phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  if (phone) throw problem("phones off");
+  return send(call, "reset", email);
+}
+
+/** What can be sent once more. */
+const RESENT: Readonly<Record<string, RequestedKind>> = { signup: "confirm", email_change: "change" };
+
+/** `POST /resend`: the e-mail of a sign-up, or of a change of the e-mail, once more. */
+export async function resendMail(call: AuthCall): Promise<object> {
+  const { type, phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  if (phone || type === "sms" || type === "phone_change") throw problem("phones off");
+  return send(call, ofType(RESENT, type), email);
+}
+
+/** Throws Problem. */
+function ofType<Value>(values: Readonly<Record<string, Value>>, type: string | null | undefined): Value {
+  if (type != null && Object.hasOwn(values, type)) return values[type]!;
+  throw invalid(`type must be ${Object.keys(values).join(", ")}`);
+}
+
+/** `GET /reauthenticate`: an e-mail whose code is the `nonce` of `PUT /user`, in place of a recent sign-in. */
+export async function reauthenticate(call: AuthCall): Promise<object> {
+  const { user } = await signedInOf(call);
+  if (user.email === "") throw invalid("Reauthentication requires the user to have an email or a phone number");
+  await requestMailFor(call, "sign-in", user.email, null);
+  return {};
+}
+
+/** Rejects with Problem unless the code is that of an e-mail to the user. It is spent, and confirms the e-mail. */
+export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
+  const tokenHash = await findMailCode(call, user.email, nonce);
+  const { repository } = call.auth.mail;
+  if (tokenHash && (await repository.proveMailbox(tokenHash, userId, call.client.address))) return;
+  throw problem("nonce wrong");
+}
+
+async function send(
+  call: AuthCall,
+  kind: RequestedKind,
+  email: string | null | undefined,
+  newUser?: MailData["newUser"],
+): Promise<object> {
+  await requestMailFor(call, kind, requireEmail(email ?? ""), returnToIn(call), newUser);
+  return {};
+}
+
+/** `?redirect_to=`: a URL that is not allowed is left out, as on the wire of Supabase. */
+export function returnToIn({ auth, request }: AuthCall): string | null {
+  const { redirect_to: target } = request.query;
+  return typeof target === "string" ? auth.federated.returnUrls.parse(target) : null;
+}
+
+/** What a code or a link may be called, and the e-mails that it may come from. */
+const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
+  email: ["sign-in", "confirm"],
+  magiclink: ["sign-in"],
+  signup: ["confirm", "sign-in"],
+  invite: ["sign-in"],
+  recovery: ["reset"],
+  email_change: ["confirm"],
+};
+
+/** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */
+export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const sent = await readAuthBody(request, auth.limits, Verification);
+  const { type, email, phone, token: code, token_hash: link, password } = sent;
+  if (phone) throw problem("phones off");
+  const kinds = ofType(TYPES, type);
+  if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
+  // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
+  const tokenHash = link ? hashOf(link) : await findMailCode(call, requireEmail(email!), code!);
+  if (tokenHash === null) throw problem("mail token invalid");
+  const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
+  const taken = await auth.mail.repository.takeToken(tokenHash, kinds, client.address, epoch).catch(refuseUser);
+  if (taken === null) throw problem("mail token invalid");
+  const { account, token: mailToken } = taken;
+  auth.forget(account.id);
+  return startAuthSession(call, account, "otp", { attempt: [], address: client.address, mailToken });
+}
+
+/**
+ * The epoch of the account for which a confirmation keeps the password; null if it ends. The released client sends no proof. The password
+ * of a registration stays, as on the wire of Supabase, if no one could use the account before. An application that sends `password` asks
+ * for the proof of `POST /auth/confirm`. A change of the e-mail needs it.
+ */
+async function epochFor(
+  call: AuthCall,
+  tokenHash: Buffer,
+  password: string | null | undefined,
+): Promise<number | null> {
+  const found = await call.auth.mail.repository.findLink(tokenHash);
+  if (!found?.needsProof) return null;
+  const account = found.account!;
+  // With EMAIL_CONFIRM=required.
+  if (account.mustConfirm && account.email === found.email && password === undefined) return account.epoch;
+  const epoch = await provedEpoch(call, account, password, WRONG);
+  if (epoch === null && !found.claims) throw problem("confirmation not proved");
+  return epoch;
+}
+
+const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };

@@ -1,0 +1,122 @@
+import { randomUUID } from "node:crypto";
+import { networkOf } from "../../db/network.ts";
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { REFRESH_SECONDS } from "../../identity/tokens.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import type { Method } from "../../rest-gateway/auth/session-repository.ts";
+import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
+import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
+import { invalid } from "./problem.ts";
+import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
+import { issueSession, type SessionAnswer } from "./session.ts";
+
+// `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
+
+/** Seconds in which the code of a challenge must be sent. */
+const CHALLENGE_SECONDS = 300;
+
+/** `POST /factors`: a secret for an authenticator app, which waits for its first code, or a passkey that is to be created. */
+export async function enrollFactor(call: AuthCall): Promise<object> {
+  const { auth, request } = call;
+  const signedIn = await signedInOf(call);
+  const sent = await readAuthBody(request, auth.limits, FactorChange);
+  const { factor_type: type, friendly_name: name, issuer } = sent;
+  if (type !== "totp" && type !== "webauthn") throw invalid("factor_type needs to be totp or webauthn");
+  if (sent.phone) throw problem("phones off");
+  if (signedIn.user.is_anonymous) throw problem("anonymous user");
+  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
+  // Otherwise a thief could lock the owner out with a factor of their own.
+  requireRecent(auth, signedIn);
+  if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
+  const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "", issuer || undefined);
+  // Loaded only here: it takes 7 MB.
+  const { default: qrcode } = await import("qrcode");
+  const code = await qrcode.toString(uri, { type: "svg" });
+  return { id, type: "totp", friendly_name: name ?? "", totp: { qr_code: code, secret, uri } };
+}
+
+/** `POST /factors/{id}/challenge` */
+export async function challengeFactor(call: AuthCall): Promise<object> {
+  const { auth } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  if (factor.factor_type === "webauthn") return challengePasskeyFactor(call, signedIn, factor);
+  const id = randomUUID();
+  const expiresAt = auth.clock() + CHALLENGE_SECONDS * 1000;
+  await auth.federated.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
+  return { id, type: "totp", expires_at: Math.floor(expiresAt / 1000) };
+}
+
+/** `POST /factors/{id}/verify`: the code of a challenge. The session has `aal2` from then on, and new tokens. */
+export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  const { challenge_id: challenge, code, webauthn } = await readAuthBody(request, auth.limits, FactorCode);
+  if (!challenge || !isUuid(challenge)) throw invalid("challenge_id must be a UUID");
+  if (factor.factor_type === "webauthn") {
+    await provePasskey(call, signedIn, factor, { challenge, credential: webauthn?.credential_response });
+    return raise(call, signedIn, "mfa/webauthn");
+  }
+  const key = challengeKey(call, challenge, factor, signedIn);
+  const kept = await auth.federated.once.take<{ readonly expiresAt: number }>("challenge", key);
+  if (kept === null) throw problem("factor challenge expired");
+  if (!(await isRight(call, signedIn, factor, code ?? ""))) {
+    // For another try, until it expires.
+    await auth.federated.once.keep("challenge", key, kept, kept.expiresAt);
+    throw problem("factor code wrong");
+  }
+  return raise(call, signedIn, "totp");
+}
+
+/** New tokens of the session, with `aal2`. */
+async function raise({ auth }: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
+  auth.forget(signedIn.userId);
+  const refreshToken = auth.tokens.issueRefresh(signedIn.userId);
+  const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
+  const raised = await auth.publicUsers.raiseSession(signedIn, method, hashOf(refreshToken), expiresAt);
+  if (raised === null) throw problem("session ended");
+  const signedInAt = Date.parse(raised.startedAt);
+  return issueSession(auth, { ...raised, session: signedIn.session, signedInAt, refreshToken });
+}
+
+/** Enables a factor with its first code, or spends a code of an enabled one. */
+async function isRight({ auth, client }: AuthCall, signedIn: SignedIn, factor: PublicFactor, code: string) {
+  const { userId: id, session, account } = signedIn;
+  if (factor.status === "unverified") return auth.enrolment.enableById({ id, session }, factor.id, code, client);
+  const factors = (await auth.factors.list(id)).flatMap((each) => (each.id === factor.id && each.secret) || []);
+  const outcome = await auth.secondFactor.tryCode(account, { factors, code }, null, client);
+  return outcome === "accepted";
+}
+
+/** `DELETE /factors/{id}` */
+export async function unenrollFactor(call: AuthCall): Promise<object> {
+  const { auth, client } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  if (factor.status === "verified") {
+    if (signedIn.aal === 1) throw problem("factor removal needs a code");
+    requireRecent(auth, signedIn);
+  }
+  if (factor.factor_type === "webauthn" && factor.status === "unverified") {
+    await forgetPasskey(call, signedIn, factor.id);
+  }
+  await auth.publicUsers.removeFactor(signedIn, factor.id, client.address);
+  auth.forget(signedIn.userId);
+  return { id: factor.id };
+}
+
+/** The factor in the path. Rejects with Problem if it is not one of the user. */
+async function factorOf(call: AuthCall, signedIn: SignedIn): Promise<PublicFactor> {
+  const id = String(call.request.params.factorId).toLowerCase();
+  const known = (signedIn.user.factors ?? []).find((each) => each.id === id);
+  const found = known ?? (await pendingPasskey(call, signedIn, id));
+  if (found === undefined) throw problem("no such factor");
+  return found;
+}
+
+/** A challenge belongs to a factor, a session and a network. */
+const challengeKey = ({ client }: AuthCall, id: string, factor: PublicFactor, { session }: SignedIn) =>
+  hashOf([id.toLowerCase(), factor.id, session, networkOf(client.address)].join("\0"));

@@ -1,0 +1,68 @@
+import { networkOf } from "../../db/network.ts";
+import { problem } from "../../db/problems/problem.ts";
+import type { Account } from "../../identity/account.ts";
+import { hashOf, newSecret } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { MAX_IDENTITIES } from "../../rest-gateway/auth/federated/identities.ts";
+import type { SealedIdentity } from "../../rest-gateway/auth/federated/identity-repository.ts";
+import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
+import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
+
+// `supabase.auth.linkIdentity`: the user of a session signs in at a provider, whose identity then signs the user in too.
+
+/** Seconds within which the browser must follow the URL that a client has received. */
+const TICKET_SECONDS = 60;
+
+/** What a ticket stands for. */
+export type Ticket = { readonly provider: string; readonly network: string; readonly start: SignInRequest };
+
+/** A URL of this service that begins the sign-in, for the browser: only there the cookie of the sign-in is set. */
+export async function ticketUrl(call: AuthCall, provider: string, start: SignInRequest): Promise<string> {
+  const { auth, client } = call;
+  const linking = await linkingOf(call);
+  const ticket = newSecret();
+  const data: Ticket = { provider, network: networkOf(client.address), start: { ...start, linking } };
+  await auth.federated.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
+  return `${auth.federated.url}/auth/v1/authorize?link=${ticket}`;
+}
+
+/** The user of the request, who may link an identity. Rejects with Problem. */
+export async function linkingOf(call: AuthCall): Promise<Linking> {
+  const signedIn = await signedInOf(call);
+  const { userId, session } = signedIn;
+  requireSecondFactor(signedIn);
+  // An anonymous user cannot sign in again.
+  if (!signedIn.user.is_anonymous) requireRecent(call.auth, signedIn);
+  return { userId, session };
+}
+
+/**
+ * What the ticket in the URL stands for, once. An attacker could send their own URL to another person, whose identity would then be
+ * linked to the account of the sender. With PKCE the code would be useless in the browser of that person. Without it, the
+ * browser must come from the page to which it returns. Rejects with Problem.
+ */
+export async function takeTicket({ auth, request, client }: AuthCall, ticket: string): Promise<Ticket> {
+  const found = await auth.federated.once.take<Ticket>("link", hashOf(ticket));
+  if (found === null || found.network !== networkOf(client.address)) throw problem("link expired");
+  const { challenge, returnTo } = found.start;
+  const isOwn = request.get("Sec-Fetch-Site") === "same-origin";
+  const referrer = URL.parse(request.get("Referer") ?? "")?.origin;
+  if (challenge !== null || isOwn || referrer === new URL(returnTo!).origin) return found;
+  throw problem("link from elsewhere");
+}
+
+/** Links an identity to the user who has begun, and returns the account. Rejects with Problem. */
+export async function linkTo(
+  auth: Auth,
+  { userId, session }: Linking,
+  { provider, identity }: { readonly provider: string; readonly identity: SealedIdentity },
+  address: string,
+): Promise<Account> {
+  const signIn = { id: userId, session };
+  const linked = await auth.federated.identities.link(signIn, identity, provider, MAX_IDENTITIES, address);
+  if (linked.outcome === "changed") throw problem("session ended");
+  if (linked.outcome === "taken") throw problem("identity taken");
+  if (linked.outcome === "too many") throw problem("too many identities", { max: MAX_IDENTITIES });
+  auth.forget(userId);
+  return (await auth.repository.accountOf(userId))!;
+}

@@ -1,0 +1,226 @@
+import { randomUUID } from "node:crypto";
+import type { z } from "zod";
+import { Problem, problem } from "../../db/problems/problem.ts";
+import type { Reason } from "../../db/problems/reasons.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import { deviceOf } from "../../rest-gateway/auth/device.ts";
+import { readChallenge } from "../../rest-gateway/auth/passkeys/challenges.ts";
+import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
+import { spentChallenge, unknownChallenge } from "../../rest-gateway/auth/passkeys/passkeys.ts";
+import type { PasskeyRow } from "../../rest-gateway/auth/passkeys/repository.ts";
+import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
+import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import { invalid } from "./problem.ts";
+import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
+import { type SessionAnswer, startAuthSession } from "./session.ts";
+
+// Passkeys at `/auth/v1`: each is a factor of the type webauthn, and signs in at `/passkeys`.
+
+/** Seconds in which a passkey must be created after its enrolment. */
+const ENROLMENT_SECONDS = 600;
+
+/** `POST /factors` with the type webauthn. The factor exists when its passkey is created. */
+export async function enrollPasskey({ auth }: AuthCall, signedIn: SignedIn, name: string): Promise<object> {
+  if (name !== "" && (signedIn.user.factors ?? []).some((each) => each.friendly_name === name)) {
+    throw problem("factor name taken", { name });
+  }
+  if (!auth.passkeys.isOn) throw problem("passkeys off", { url: auth.federated.url });
+  const id = randomUUID();
+  const expiresAt = auth.clock() + ENROLMENT_SECONDS * 1000;
+  await auth.federated.once.keep("passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
+  return { id, type: "webauthn", friendly_name: name };
+}
+
+type Pending = { readonly name: string; readonly expiresAt: number };
+
+/** The enrolment of a passkey, which stays. */
+export async function pendingPasskey(
+  { auth }: AuthCall,
+  signedIn: SignedIn,
+  id: string,
+): Promise<PublicFactor | undefined> {
+  const { once } = auth.federated;
+  const key = pendingKey(id, signedIn);
+  const kept = await once.take<Pending>("passkey", key);
+  if (kept === null) return undefined;
+  await once.keep("passkey", key, kept, kept.expiresAt);
+  return { id, friendly_name: kept.name, factor_type: "webauthn", status: "unverified" };
+}
+
+/** Ends an enrolment. */
+export const forgetPasskey = ({ auth }: AuthCall, signedIn: SignedIn, id: string) =>
+  auth.federated.once.take<Pending>("passkey", pendingKey(id, signedIn));
+
+const pendingKey = (id: string, { session }: SignedIn) => hashOf([id, session].join("\0"));
+
+/** `POST /factors/{id}/challenge`: the options to create the passkey of the factor, or to ask for it. */
+export async function challengePasskeyFactor(
+  call: AuthCall,
+  signedIn: SignedIn,
+  factor: PublicFactor,
+): Promise<object> {
+  const { auth } = call;
+  const isNew = factor.status === "unverified";
+  const publicKey = isNew
+    ? await auth.passkeys.creationOptions(signedIn.account, { id: signedIn.userId, session: signedIn.session })
+    : await auth.passkeys.requestOptions((await rowsOf(call, signedIn)).filter(({ id }) => id === factor.id));
+  const { challenge_id: id, expires_at } = challengeOf(publicKey);
+  const webauthn = { type: isNew ? "create" : "request", credential_options: { publicKey } };
+  return { id, type: "webauthn", expires_at, webauthn };
+}
+
+/** The id of a challenge and when it expires, as the wire has them. */
+function challengeOf({ challenge }: { readonly challenge: string }) {
+  const { id, expiresAt } = readChallenge(challenge);
+  return { challenge_id: id, expires_at: Math.floor(expiresAt / 1000) };
+}
+
+type Sent = { readonly challenge: string; readonly credential: unknown };
+
+/** Creates the passkey of a factor, or verifies what it has signed. Rejects with Problem. */
+export async function provePasskey(
+  call: AuthCall,
+  signedIn: SignedIn,
+  factor: PublicFactor,
+  { challenge, credential }: Sent,
+): Promise<void> {
+  const { auth, client } = call;
+  if (factor.status === "unverified") {
+    const { id, friendly_name: name } = factor;
+    await createPasskey(call, signedIn, { challenge, credential }, { id, name }).catch(refuseFactor);
+    return void (await forgetPasskey(call, signedIn, id));
+  }
+  const signature = parse(SignatureBody, credential);
+  const signed = await auth.passkeys.verify(signature);
+  if (signed?.id !== factor.id || signed.challenge !== challenge.toLowerCase()) throw problem("passkey refused");
+  const proof = { factors: [], code: signed };
+  if ((await auth.secondFactor.tryCode(signedIn.account, proof, null, client)) !== "accepted") {
+    throw problem("passkey refused");
+  }
+}
+
+/** What `/passkeys` refuses → the same at `/factors`, whose codes on the wire are others. */
+const OF_FACTOR: Partial<
+  Readonly<Record<Reason, "factor challenge expired" | "passkey refused" | "too many factors">>
+> = {
+  "passkey challenge not valid": "factor challenge expired",
+  "passkey not valid": "passkey refused",
+  "too many passkeys": "too many factors",
+};
+
+function refuseFactor(error: unknown): never {
+  const reason = error instanceof Problem ? OF_FACTOR[error.reason] : undefined;
+  throw reason === undefined ? error : problem(reason);
+}
+
+async function createPasskey(
+  { auth, request, client }: AuthCall,
+  { userId: id, session }: SignedIn,
+  { challenge, credential }: Sent,
+  factor: { readonly id?: string; readonly name: string },
+): Promise<string> {
+  const name = factor.name || (deviceOf(request, client.address).name ?? "Passkey");
+  const passkey = await auth.passkeys.verifyNew(parse(CredentialBody, credential), { id, session }, name);
+  if (passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
+  const added = await auth.passkeys.add({ id, session }, { ...passkey, ...factor, name }, [], client.address);
+  auth.forget(id);
+  return added.id;
+}
+
+function parse<Body>(schema: z.ZodType<Body>, sent: unknown): Body {
+  const result = schema.safeParse(sent);
+  if (result.success) return result.data;
+  throw invalid(`credential ${result.error.issues[0]!.message}`);
+}
+
+/** `POST /passkeys/registration/options` */
+export async function beginPasskey(call: AuthCall): Promise<object> {
+  const signedIn = await managerOf(call);
+  const { account, userId: id, session } = signedIn;
+  // Otherwise a thief could stay signed in with a passkey of their own.
+  requireRecent(call.auth, signedIn);
+  const options = await call.auth.passkeys.creationOptions(account, { id, session });
+  return { ...challengeOf(options), options };
+}
+
+/** `POST /passkeys/registration/verify` */
+export async function addPasskey(call: AuthCall): Promise<object> {
+  const signedIn = await managerOf(call);
+  const id = await createPasskey(call, signedIn, await sentIn(call), { name: "" });
+  return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
+}
+
+/** `POST /passkeys/authentication/options` */
+export async function challengePasskey({ auth }: AuthCall): Promise<object> {
+  const options = await auth.passkeys.requestOptions();
+  return { ...challengeOf(options), options };
+}
+
+/** `POST /passkeys/authentication/verify`: a passkey is two factors, so the session has `aal2`. */
+export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> {
+  const { passkeys, signIn } = call.auth;
+  const { challenge, credential } = await sentIn(call);
+  const signature = parse(SignatureBody, credential);
+  passkeys.requireChallenge(signature, challenge);
+  const login = await signIn.admitPasskey(signature, call.client).catch(async (error) => {
+    const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
+    throw isRefused && (await passkeys.repository.isSpent(challenge)) ? spentChallenge() : error;
+  });
+  return startAuthSession(call, login.account, "passkey", login);
+}
+
+/** `GET /passkeys` */
+export async function listPasskeys(call: AuthCall): Promise<object> {
+  return (await rowsOf(call, await managerOf(call))).map(describePasskey);
+}
+
+/** `PATCH /passkeys/{id}` */
+export async function renamePasskey(call: AuthCall): Promise<object> {
+  const signedIn = await managerOf(call);
+  const { friendly_name: name } = await readAuthBody(call.request, call.auth.limits, PasskeyChange);
+  if (!name?.trim()) throw invalid("friendly_name is required");
+  const { id } = await rowIn(call, signedIn);
+  await call.auth.passkeys.repository.rename(signedIn.userId, id, name);
+  return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
+}
+
+/** `DELETE /passkeys/{id}` */
+export async function deletePasskey(call: AuthCall): Promise<void> {
+  const { auth, client } = call;
+  const signedIn = await managerOf(call);
+  const { id } = await rowIn(call, signedIn);
+  requireRecent(auth, signedIn);
+  await auth.publicUsers.removeFactor(signedIn, id, client.address);
+  auth.forget(signedIn.userId);
+}
+
+/** A user who may manage passkeys: who has proved the second factor, if one is enabled. */
+async function managerOf(call: AuthCall): Promise<SignedIn> {
+  const signedIn = await signedInOf(call);
+  if (signedIn.user.is_anonymous) throw problem("anonymous user");
+  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
+  return signedIn;
+}
+
+const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => auth.passkeys.repository.list(userId);
+
+async function rowIn(call: AuthCall, signedIn: SignedIn): Promise<PasskeyRow> {
+  const sent = String(call.request.params.passkeyId).toLowerCase();
+  const row = (await rowsOf(call, signedIn)).find(({ id }) => id === sent);
+  if (row === undefined) throw problem("no such passkey");
+  return row;
+}
+
+async function sentIn({ auth, request }: AuthCall): Promise<Sent> {
+  const { challenge_id: challenge, credential } = await readAuthBody(request, auth.limits, PasskeyAnswer);
+  if (!challenge || !isUuid(challenge)) throw invalid("challenge_id must be a UUID");
+  return { challenge, credential };
+}
+
+export const describePasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
+  id,
+  friendly_name: name,
+  created_at: createdAt,
+  ...(lastUsedAt !== null && { last_used_at: lastUsedAt }),
+});

@@ -1,0 +1,149 @@
+import { readFileSync } from "node:fs";
+import { type Request, type RequestHandler, Router } from "express";
+import { problem } from "../../db/problems/problem.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
+import { byMethod, type Methods } from "../../http/pipeline/express.ts";
+import { ClientGone } from "../../http/pipeline/response.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import {
+  createUser,
+  deleteFactor,
+  deleteUser,
+  deleteUserPasskey,
+  findUser,
+  listFactors,
+  listUserPasskeys,
+  listUsers,
+  replaceUser,
+} from "./admin.ts";
+import type { AuthCall } from "./call.ts";
+import { reauthenticate, requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
+import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
+import { generateLink, inviteUser } from "./links.ts";
+import {
+  addPasskey,
+  beginPasskey,
+  challengePasskey,
+  deletePasskey,
+  listPasskeys,
+  renamePasskey,
+  signInWithPasskey,
+} from "./passkeys.ts";
+import { invalid } from "./problem.ts";
+import { authorize, authorizeLink, authorizeSso, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
+import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
+import { changeUser, logOut, readUser } from "./user.ts";
+
+type Handler = (call: AuthCall) => Promise<unknown> | object;
+
+/** The routes of `/auth/v1`, the wire of Supabase Auth. Undefined is answered with 204. */
+const ROUTES: Readonly<Record<string, Handler>> = {
+  "GET /health": () => ({ version: VERSION, name: "content-service", description: "Accounts and sign-in" }),
+  "GET /settings": readSettings,
+  "GET /.well-known/jwks.json": readKeys,
+  "GET /authorize": authorize,
+  "POST /sso": authorizeSso,
+  "POST /signup": signUp,
+  "POST /token": (call) => grantOf(call.request)(call),
+  "POST /otp": requestCode,
+  "POST /recover": requestRecovery,
+  "POST /resend": resendMail,
+  "POST /verify": verifyCode,
+  "GET /reauthenticate": reauthenticate,
+  "GET /user": readUser,
+  "PUT /user": changeUser,
+  "GET /user/identities/authorize": authorizeLink,
+  "DELETE /user/identities/{identityId}": unlinkIdentity,
+  "POST /logout": logOut,
+  "POST /factors": enrollFactor,
+  "POST /factors/{factorId}/challenge": challengeFactor,
+  "POST /factors/{factorId}/verify": verifyFactor,
+  "DELETE /factors/{factorId}": unenrollFactor,
+  "POST /passkeys/registration/options": beginPasskey,
+  "POST /passkeys/registration/verify": addPasskey,
+  "POST /passkeys/authentication/options": challengePasskey,
+  "POST /passkeys/authentication/verify": signInWithPasskey,
+  "GET /passkeys": listPasskeys,
+  "PATCH /passkeys/{passkeyId}": renamePasskey,
+  "DELETE /passkeys/{passkeyId}": deletePasskey,
+  "POST /invite": inviteUser,
+  "POST /admin/generate_link": generateLink,
+  "GET /admin/users": listUsers,
+  "POST /admin/users": createUser,
+  "GET /admin/users/{userId}": findUser,
+  "PUT /admin/users/{userId}": replaceUser,
+  "DELETE /admin/users/{userId}": deleteUser,
+  "GET /admin/users/{userId}/factors": listFactors,
+  "DELETE /admin/users/{userId}/factors/{factorId}": deleteFactor,
+  "GET /admin/users/{userId}/passkeys": listUserPasskeys,
+  "DELETE /admin/users/{userId}/passkeys/{passkeyId}": deleteUserPasskey,
+};
+
+const GRANTS: Readonly<Record<string, Handler>> = {
+  password: grantByPassword,
+  refresh_token: grantByRefreshToken,
+  pkce: grantByCode,
+  id_token: grantByIdToken,
+};
+
+function grantOf({ query }: Request): Handler {
+  const name = String(query.grant_type ?? "");
+  if (Object.hasOwn(GRANTS, name)) return GRANTS[name]!;
+  throw invalid("unsupported_grant_type");
+}
+
+const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+/** `GET /settings`: which ways to sign in this service has. */
+function readSettings({ auth }: AuthCall): object {
+  const providers = auth.federated.providers.list().map(({ settings }) => settings);
+  return {
+    external: {
+      ...Object.fromEntries(providers.map(({ name }) => [name, true])),
+      email: true,
+      phone: false,
+      anonymous_users: auth.settings.signup === "anonymous",
+    },
+    disable_signup: !isSignupOpen(auth.settings),
+    mailer_autoconfirm: auth.settings.emailConfirm !== "required",
+    phone_autoconfirm: false,
+    sms_provider: "",
+    saml_enabled: providers.some(({ kind }) => kind === "saml"),
+    passkeys_enabled: auth.passkeys.isOn,
+  };
+}
+
+function readKeys({ auth, response }: AuthCall): object {
+  response.set("Cache-Control", "public, max-age=600");
+  return auth.tokens.jwks();
+}
+
+/** Serves `/auth/v1`; other methods get 405, and other paths 404. */
+export function authV1Router(auth: Auth): Router {
+  const methods = new Map<string, Record<string, RequestHandler>>();
+  for (const [key, handler] of Object.entries(ROUTES)) {
+    const [method, path] = key.split(" ") as [string, string];
+    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, handler) });
+  }
+  const router = Router({ strict: true, caseSensitive: true });
+  // It is the path of no factor.
+  router.all("/auth/v1/factors/recovery-codes{/*path}", () => {
+    throw problem("no such path");
+  });
+  for (const [path, handlers] of methods)
+    router.all(`/auth/v1${path.replace(/\{(\w+)\}/g, ":$1")}`, byMethod(handlers as Methods));
+  return router;
+}
+
+function handlerOf(auth: Auth, handler: Handler): RequestHandler {
+  return async (request, response) => {
+    response.set("Cache-Control", "no-store");
+    const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+    await identityOf(request).requireValidKeys();
+    const sent = await handler({ auth, request, response, client });
+    if (response.headersSent) return;
+    if (sent === undefined) response.status(204).end();
+    else response.json(sent);
+  };
+}

@@ -1,0 +1,154 @@
+import { randomUUID } from "node:crypto";
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { REFRESH_SECONDS } from "../../identity/tokens.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
+import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
+import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
+import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
+import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
+import type { AuthCall } from "./call.ts";
+import { invalid, refuseUser } from "./problem.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
+
+/**
+ * `POST /signup` with an e-mail and a password: creates a user, and signs the user in. With EMAIL_CONFIRM=required the answer is a user
+ * without a session, the same for an e-mail that is taken.
+ */
+export async function signUp(call: AuthCall): Promise<SessionAnswer | UnconfirmedUser> {
+  const { auth, request, client } = call;
+  const { email, phone, password, data } = await readAuthBody(request, auth.limits, SignUp);
+  if (phone) throw problem("phones off");
+  if (!email && !password) return signUpAnonymously(call, data ?? {});
+  if (!email) throw invalid("To signup, please provide your email");
+  if (!password) throw invalid("Signup requires a valid password");
+  const address = requireEmail(email);
+  requireStrong(auth, password);
+  const metadata = data ?? {};
+  requireSmall(metadata, auth.settings.userMetadataBytes);
+  const fields = { name: nameOf(address, metadata), email: address };
+  const languages = languagesOf(request.headers["accept-language"]);
+  const user = { fields, username: null, metadata, isByOperator: false, languages };
+  const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
+  if (auth.settings.emailConfirm === "required") {
+    markBrowser(call, id);
+    return unconfirmed(call, id, address, metadata);
+  }
+  return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");
+}
+
+/** A user without an e-mail, who is signed in and cannot sign in again. */
+async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<SessionAnswer> {
+  const { auth, client } = call;
+  if (auth.settings.signup !== "anonymous") throw problem("anonymous users off");
+  requireSmall(metadata, auth.settings.userMetadataBytes);
+  const name = givenName(metadata) ?? "Anonymous";
+  const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseUser);
+  return startAuthSession(call, (await auth.repository.accountOf(id))!, "anonymous");
+}
+
+type UnconfirmedUser = Readonly<Record<string, unknown>>;
+
+/** An id that tells nothing. Others tell when they were made, or that they are those of users: then every new user gets a new one here. */
+const RANDOM = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** A user who has to confirm the e-mail; with a new id, if it is taken. */
+async function unconfirmed(
+  { auth }: AuthCall,
+  userId: string | null,
+  email: string,
+  metadata: object,
+): Promise<UnconfirmedUser> {
+  const found = await auth.publicUsers.find(userId);
+  const id = found && RANDOM.test(found.id) ? found.id : randomUUID();
+  const now = new Date(auth.clock()).toISOString();
+  const times = { created_at: now, updated_at: now };
+  const proofs = { email_verified: false, phone_verified: false };
+  const identity = { identity_id: id, id, user_id: id, provider: "email", email, last_sign_in_at: now, ...times };
+  return {
+    ...{ id, aud: "authenticated", role: "authenticated", email, phone: "", confirmation_sent_at: now },
+    ...{ app_metadata: { provider: "email", providers: ["email"] }, user_metadata: metadata },
+    identities: [{ ...identity, identity_data: { sub: id, email, ...proofs } }],
+    ...{ ...times, is_anonymous: false },
+  };
+}
+
+/** `POST /token?grant_type=password` */
+export async function grantByPassword(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const { email, phone, password } = await readAuthBody(request, auth.limits, PasswordGrant);
+  if (phone) throw problem("phones off");
+  if (!email || !password) throw problem("wrong password");
+  const login = await auth.signIn.admitPassword(email, password, client);
+  return startAuthSession(call, login.account, "password", login);
+}
+
+/** Seconds for which a spent refresh token is accepted: clients of this wire refresh in several tabs at once. Source: Supabase Auth. */
+const REFRESH_GRACE = 10;
+
+/** `POST /token?grant_type=refresh_token` */
+export async function grantByRefreshToken({ auth, request, client }: AuthCall): Promise<SessionAnswer> {
+  const { repository, sessionRows, tokens, clock, publicUsers } = auth;
+  const { refresh_token: token } = await readAuthBody(request, auth.limits, RefreshGrant);
+  if (!token) throw invalid("refresh_token required");
+  const userId = userOfRefresh(tokens, token);
+  const refreshToken = tokens.issueRefresh(userId);
+  const expiresAt = clock() + REFRESH_SECONDS * 1000;
+  const [rotation, user] = await sessionRows.rotateToken(
+    hashOf(token),
+    hashOf(refreshToken),
+    expiresAt,
+    // Clients that have not received an answer send the token again, until the next one is used.
+    { grace: REFRESH_GRACE, acceptsParent: true },
+    [publicUsers.reading(userId)],
+  );
+  if (rotation.outcome === "rotated") {
+    const signedInAt = Date.parse(rotation.startedAt);
+    return issueSession(auth, { ...rotation, user: user as PublicUser, signedInAt, refreshToken });
+  }
+  if (rotation.outcome === "reused") {
+    auth.forget(rotation.userId);
+    await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
+    throw problem("refresh token reused");
+  }
+  throw problem(rotation.outcome === "expired" ? "expired refresh token" : "revoked refresh token");
+}
+
+/** In the normal form and lower case, as this wire has e-mails. Throws Problem. */
+export function requireEmail(email: string): string {
+  const address = normalizedEmail(email).toLowerCase();
+  // The format is a constraint of the database, too.
+  if (/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(address) && loginEmailFault(address) === null) return address;
+  throw problem("email malformed");
+}
+
+/** Throws Problem for a password that breaks a rule. */
+export function requireStrong({ passwords }: Auth, password: string): void {
+  const faults = passwords.rules.faults(password, "Password");
+  if (faults.length === 0) return;
+  const reasons = [...new Set(faults.map((fault) => (/ (at least|at most) /.test(fault) ? "length" : "characters")))];
+  throw problem("weak password", { message: faults.join(". "), members: { weak_password: { reasons } } });
+}
+
+/** Metadata is in every access token. Throws Problem. */
+export function requireSmall(metadata: object, max: number): void {
+  if (Buffer.byteLength(JSON.stringify(metadata)) > max) throw tooLarge(max);
+}
+
+export const tooLarge = (max: number) => invalid(`data must have at most ${max} bytes`);
+
+/** Characters of a name. */
+const MAX_NAME = 200;
+
+type Metadata = Readonly<Record<string, unknown>>;
+
+/** The name of a user who has not said it is what stands before the @. */
+export const nameOf = (email: string, metadata: Metadata): string =>
+  givenName(metadata) ?? email.slice(0, email.indexOf("@")).slice(0, MAX_NAME);
+
+function givenName(metadata: Metadata): string | undefined {
+  const names = [metadata.name, metadata.full_name, metadata.user_name];
+  return names.find((value): value is string => typeof value === "string" && /\S/.test(value))?.slice(0, MAX_NAME);
+}
