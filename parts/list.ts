@@ -5,6 +5,7 @@ import type { ListedPart } from "../service/parts.ts";
  * and its line.
  */
 export const PARTS: readonly ListedPart[] = [
+  { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },

@@ -19,13 +19,9 @@ import { accountPages } from "./auth/pages/router.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";
-import { absentAuthRouter } from "../parts/supabase-auth/absent.ts";
-import { sendAuthProblem } from "../parts/supabase-auth/problem.ts";
-import { authV1Router } from "../parts/supabase-auth/router.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
-import { ExpressInterface } from "./express-interface.ts";
 import { errorDialect } from "./resources/answer/answer.ts";
 import { CurrentResources } from "./resources/current.ts";
 import type { Description, Dialect } from "./resources/description.ts";
@@ -114,8 +110,6 @@ type RestInterface = {
   readonly versions: readonly number[];
   /** `/auth/…` */
   readonly auth: readonly RequestHandler[];
-  /** `/auth/v1/…`, the wire of Supabase Auth. */
-  readonly authV1: HttpInterface;
   /** The paths of the application, if it has any. */
   readonly application: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
@@ -167,12 +161,6 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     resources: ofResources?.resources ?? null,
     versions: ofResources ? lifecycle.supported : [],
     auth: [...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : [])],
-    authV1: new ExpressInterface({
-      routers: [auth ? authV1Router(auth) : absentAuthRouter()],
-      refusal: auth?.refusal,
-      sendProblem: sendAuthProblem,
-      onInternalError: options.onInternalError,
-    }),
     application: applicationRouters({ ...options, catalog }),
   };
 }

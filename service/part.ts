@@ -12,7 +12,13 @@ import type { DeferredGraphQL } from "../graphql/deferred.ts";
 import type { ServiceState } from "../http/operations/health.ts";
 import type { Link } from "../http/pages/html.ts";
 import type { IconName } from "../http/pages/icons.ts";
-import type { AlwaysOnInterface, HttpInterface, Pipeline, PipelineContext } from "../http/pipeline/pipeline.ts";
+import type {
+  AlwaysOnInterface,
+  HttpEnvelope,
+  HttpInterface,
+  Pipeline,
+  PipelineContext,
+} from "../http/pipeline/pipeline.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
@@ -38,6 +44,8 @@ export type Part = {
   readonly assets?: readonly Asset[];
   /** Documents below `/docs`. */
   documents?(application: Pick<Application, "folder">): Documents;
+  /** The form of its errors while the service starts; the default is that of the REST endpoints. */
+  readonly errors?: HttpEnvelope;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */

@@ -1,5 +1,5 @@
 import { type Config, ConfigError } from "../config/config.ts";
-import type { AlwaysOnInterface, HttpInterface } from "../http/pipeline/pipeline.ts";
+import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
 import type { Base, Core, Part, PartPage } from "./part.ts";
 
@@ -58,6 +58,8 @@ type EarlyRoutes = {
   readonly pages: AlwaysOnInterface;
   /** Path → interface of a part. */
   readonly ofParts: Readonly<Record<string, AlwaysOnInterface>>;
+  /** Path → the form of errors there, until the part is open. */
+  readonly errors: Readonly<Record<string, HttpEnvelope>>;
 };
 
 /** What a port needs of the parts before the database is open. */
@@ -76,7 +78,10 @@ export function openEarly(base: PortBase, hasOperators: boolean): EarlyRoutes {
     const early = part.openEarly?.(forPort);
     return early ? (part.paths ?? []).map((path) => [path, early] as const) : [];
   });
-  return { pages, ofParts: Object.fromEntries(ofParts) };
+  const errors = base.parts.flatMap(({ paths = [], errors: form }) =>
+    form ? paths.map((path) => [path, form] as const) : [],
+  );
+  return { pages, ofParts: Object.fromEntries(ofParts), errors: Object.fromEntries(errors) };
 }
 
 /** The links and pages of a port. */

@@ -2,14 +2,11 @@ import { type Application, placeOf } from "../app/application.ts";
 import { ConfigError } from "../config/config.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Routes } from "../http/pipeline/routes.ts";
-import { AUTH_V1 } from "../parts/supabase-auth/problem.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import type { Part } from "./part.ts";
 
-type InterfaceName =
-  | ("tables" | "graphql" | "broadcasts" | "resources" | "auth" | "authV1")
-  | ("health" | "operations" | "pages");
+type InterfaceName = ("tables" | "graphql" | "broadcasts" | "resources" | "auth") | ("health" | "operations" | "pages");
 
 /** Path → interface. `/rest/v1/*` is `/rest/v1` and every path below it; the longest path decides. Every other path is 404. */
 const HTTP: Readonly<Record<string, InterfaceName>> = {
@@ -17,7 +14,6 @@ const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/graphql": "graphql",
   "/realtime/v1/api/broadcast/*": "broadcasts",
   "/auth/*": "auth",
-  "/auth/v1/*": "authV1",
   "/api/auth/*": "auth",
   "/api/mfa/*": "auth",
   "/csrf-token": "auth",
@@ -114,4 +110,4 @@ function routesOf<Name extends string, T, Rest>(
 }
 
 /** The form of the errors of the interfaces that do not exist yet. */
-export const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, authV1: AUTH_V1 };
+export const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES };

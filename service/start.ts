@@ -127,7 +127,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       { ...OF_STARTING, health: admin ? null : health, pages: early.pages },
       REST,
       application.resources,
-      early.ofParts,
+      { ...early.errors, ...early.ofParts },
     ),
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
@@ -196,8 +196,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
     const served = { ...ofParts, ...opened.operatorRoutes };
     admin.open(httpRoutes<HttpInterface>({ ...ofOperators, pages }, nothing, [], served), callers);
   }
-  const { tables, resources, authV1 } = rest;
-  const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources, authV1 };
+  const { tables, resources } = rest;
+  const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
   const served = { ...data, auth: pages.auth, pages: early.pages, ...(!admin && ofOperators) };
   const ofParts = { ...early.ofParts, ...opened.routes, ...(!admin && opened.operatorRoutes) };
   const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources, ofParts);

@@ -1,14 +1,14 @@
 import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
+import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { describePasskey } from "./passkeys.ts";
 import { invalid, refuseUser } from "./problem.ts";
-import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { nameOf, requireEmail } from "./sign-in.ts";
 
 // `/auth/v1/admin/users`, for the service key.

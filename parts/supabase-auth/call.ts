@@ -2,8 +2,8 @@ import type { Request, Response } from "express";
 import { isRefusal, problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { Client } from "../../rest-gateway/auth/throttle.ts";
 import type { SignedInUser } from "../../rest-gateway/auth/public-users.ts";
+import type { Client } from "../../rest-gateway/auth/throttle.ts";
 
 /** A request to `/auth/v1`. */
 export type AuthCall = {

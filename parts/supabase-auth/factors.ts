@@ -3,13 +3,13 @@ import { networkOf } from "../../db/network.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
-import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { issueSession, type SessionAnswer } from "./session.ts";
 
 // `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.

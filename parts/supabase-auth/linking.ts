@@ -1,10 +1,6 @@
 import { networkOf } from "../../db/network.ts";
 import { problem } from "../../db/problems/problem.ts";
-import type { Account } from "../../identity/account.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { MAX_IDENTITIES } from "../../rest-gateway/auth/federated/identities.ts";
-import type { SealedIdentity } from "../../rest-gateway/auth/federated/identity-repository.ts";
 import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 
@@ -49,20 +45,4 @@ export async function takeTicket({ auth, request, client }: AuthCall, ticket: st
   const referrer = URL.parse(request.get("Referer") ?? "")?.origin;
   if (challenge !== null || isOwn || referrer === new URL(returnTo!).origin) return found;
   throw problem("link from elsewhere");
-}
-
-/** Links an identity to the user who has begun, and returns the account. Rejects with Problem. */
-export async function linkTo(
-  auth: Auth,
-  { userId, session }: Linking,
-  { provider, identity }: { readonly provider: string; readonly identity: SealedIdentity },
-  address: string,
-): Promise<Account> {
-  const signIn = { id: userId, session };
-  const linked = await auth.federated.identities.link(signIn, identity, provider, MAX_IDENTITIES, address);
-  if (linked.outcome === "changed") throw problem("session ended");
-  if (linked.outcome === "taken") throw problem("identity taken");
-  if (linked.outcome === "too many") throw problem("too many identities", { max: MAX_IDENTITIES });
-  auth.forget(userId);
-  return (await auth.repository.accountOf(userId))!;
 }

@@ -4,12 +4,12 @@ import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
 import { loginForms } from "../../rest-gateway/auth/login-names.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/mail/mail.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { returnToIn } from "./email.ts";
 import { invalid } from "./problem.ts";
-import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
 
 // Links for e-mails, for the service key.

@@ -3,16 +3,16 @@ import type { z } from "zod";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import type { Reason } from "../../db/problems/reasons.ts";
 import { hashOf } from "../../identity/secrets.ts";
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { readChallenge } from "../../rest-gateway/auth/passkeys/challenges.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import { spentChallenge, unknownChallenge } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { PasskeyRow } from "../../rest-gateway/auth/passkeys/repository.ts";
+import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { invalid } from "./problem.ts";
-import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
 
 // Passkeys at `/auth/v1`: each is a factor of the type webauthn, and signs in at `/passkeys`.

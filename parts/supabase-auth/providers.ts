@@ -3,19 +3,21 @@ import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { CLOCK_TOLERANCE } from "../../identity/verified-tokens.ts";
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { beginSignIn, searchOf, verifyResponse } from "../../rest-gateway/auth/federated/browser.ts";
 import type { CodePurpose } from "../../rest-gateway/auth/federated/completion.ts";
 import { isSignInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import { linkTo } from "../../rest-gateway/auth/federated/identities.ts";
 import type { OidcProvider } from "../../rest-gateway/auth/federated/oidc.ts";
 import { type Provider, proofOf } from "../../rest-gateway/auth/federated/provider.ts";
 import type { SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
-import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
+import { linkingOf, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { WIRE } from "./wire.ts";
 
 /**
  * `GET /authorize?provider=acme&redirect_to=…&code_challenge=…`: sends the browser to the provider. It comes back to the callback of
@@ -79,7 +81,7 @@ function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode:
   const target = sent.get("redirect_to");
   // A URL that is not allowed is replaced, as on the wire of Supabase.
   const returnTo = (target && federated.returnUrls.parse(target)) || new URL("/", federated.url).href;
-  return { mode, returnTo, challenge: challengeIn(sent), wire: "v1" };
+  return { mode, returnTo, challenge: challengeIn(sent), wire: WIRE };
 }
 
 /** Throws Problem. */

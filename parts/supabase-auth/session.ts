@@ -4,10 +4,10 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import type { VerifiedAttempt } from "../../rest-gateway/auth/repository.ts";
 import type { Method, UsedMethod } from "../../rest-gateway/auth/session-repository.ts";
 import type { AuthCall } from "./call.ts";
-import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 
 /** Tokens and the user, as the wire has them. */
 export type SessionAnswer = {

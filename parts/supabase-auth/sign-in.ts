@@ -6,11 +6,11 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
 import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
-import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
 
 /**

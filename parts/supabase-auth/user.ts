@@ -3,6 +3,7 @@ import type { Account } from "../../identity/account.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { Scope } from "../../rest-gateway/auth/own-sessions.ts";
 import { emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
 import {
   type AuthCall,
@@ -14,7 +15,6 @@ import {
 } from "./call.ts";
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
-import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
 
 /** `GET /user` */

@@ -26,6 +26,7 @@ import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
 import { createPasskeys, type Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
+import { PublicUsers } from "./public-users.ts";
 import { isSignupOpen, Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
@@ -35,7 +36,6 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
-import { PublicUsers } from "./public-users.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &

@@ -37,7 +37,7 @@ test.each([
     },
   });
   await command.ready();
-  const [before, after] = command.stdout.split(/^(?= {2}Start page)/m);
+  const [before, after] = command.stdout.split(/^(?= {2}Tables)/m);
   for (const warning of ["the advisor has findings", "changes cannot be read"]) expect(before).toContain(warning);
   const advising = command.logged.filter(({ msg }) => msg.startsWith("the advisor has findings"));
   expect(new Set(advising.map(({ pid }) => pid)).size).toBe(1);

@@ -7,7 +7,7 @@ import { httpRoutes, socketRoutes } from "../../service/routes.ts";
 import { DESCRIPTIONS } from "../support/demo.ts";
 
 const NAMES = [
-  ...(["tables", "graphql", "broadcasts", "resources", "auth", "authV1"] as const),
+  ...(["tables", "graphql", "broadcasts", "resources", "auth"] as const),
   ...(["health", "operations", "pages"] as const),
 ];
 
@@ -32,8 +32,8 @@ test.each([
   ["/realtime/v1/api/broadcast/room/events/cursor?private=true", "broadcasts"],
   ["/realtime/v1/websocket", "nothing"],
   ["/auth/login", "auth"],
-  ["/auth/v1/token?grant_type=password", "authV1"],
-  ["/auth/v1", "authV1"],
+  ["/auth/v1/token?grant_type=password", "supabase-auth"],
+  ["/auth/v1", "supabase-auth"],
   ["/auth/v10", "auth"],
   ["/users", "resources"],
   ["/articles/7/comments?page=2", "resources"],
@@ -75,8 +75,8 @@ test("every route of authentication leads to it", () => {
 });
 
 test("the paths of an absent interface belong to the next shorter path, or to nothing", () => {
-  const some = httpRoutes<string>({ auth: "auth", authV1: null, resources: undefined }, "nothing");
-  expect(["/auth/v1", "/auth/v1/user", "/users"].map((url) => some.find(url))).toEqual(["auth", "auth", "nothing"]);
+  const some = httpRoutes<string>({ auth: "auth", tables: null, resources: undefined }, "nothing");
+  expect(["/auth/v1/user", "/rest/v1", "/users"].map((url) => some.find(url))).toEqual(["auth", "nothing", "nothing"]);
 });
 
 describe("WebSockets", () => {

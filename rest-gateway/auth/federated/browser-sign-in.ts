@@ -4,10 +4,10 @@ import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { sendFailure } from "../pages/failure.ts";
 import type { Call } from "../route.ts";
-import { wireErrorOf } from "../../../parts/supabase-auth/problem.ts";
 import { isSignInFailure } from "./failure.ts";
 import { type Provider, urlOf } from "./provider.ts";
 import type { SignInRequest } from "./sign-in-request.ts";
+import { failureUrl } from "./wire.ts";
 
 /** What is known of a sign-in that a browser requests: it decides how a failure is reported. */
 export type BrowserSignIn = {
@@ -25,7 +25,8 @@ export async function failWithPage(call: Failed, error: unknown, title: string):
   // A fault of the service: the error handler masks and logs it.
   if (!(error instanceof Problem)) throw error;
   await report(call, error);
-  if (attempt.start?.wire === "v1") return response.redirect(303, failureUrl(attempt.start, error));
+  const wire = attempt.start?.wire === undefined ? undefined : auth.federated.wires.get(attempt.start.wire);
+  if (wire) return response.redirect(303, failureUrl(wire, attempt.start!, error));
   if (wantsJson(request, attempt)) throw error;
   const problem = restAnswer(error);
   const retry = retryUrl(auth, attempt);
@@ -34,24 +35,6 @@ export async function failWithPage(call: Failed, error: unknown, title: string):
   for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
   sendFailure(call, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
 }
-
-/** Where a sign-in of `/auth/v1` continues after a failure: the page of the client, which reads the reason. */
-function failureUrl({ returnTo, challenge }: SignInRequest, error: Problem): string {
-  const { status, code, message } = wireErrorOf(error);
-  const reason = { error: ERRORS[status] ?? "server_error", error_code: code, error_description: message };
-  const url = new URL(returnTo!);
-  if (challenge !== null) for (const [name, value] of Object.entries(reason)) url.searchParams.set(name, value);
-  url.hash = new URLSearchParams({ ...reason, sb: "" }).toString();
-  return url.href;
-}
-
-/** Source: RFC 6749, 4.1.2.1. */
-const ERRORS: Readonly<Record<number, string>> = {
-  400: "invalid_request",
-  401: "unauthorized_client",
-  403: "access_denied",
-  422: "access_denied",
-};
 
 type Failed = Pick<Call, "auth" | "request" | "response" | "client" | "attempt">;
 

@@ -13,18 +13,17 @@ import { type Recipient, sendContinuation } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { homeOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
-import { providerMethodOf } from "../session-repository.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import type { Client } from "../throttle.ts";
 import { challengeOf, signIn } from "../tokens.ts";
-import { linkTo } from "../../../parts/supabase-auth/linking.ts";
-import { startAuthSession } from "../../../parts/supabase-auth/session.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
+import { linkTo } from "./identities.ts";
 import { type ConfirmedIdentity, type Provider, proofOf } from "./provider.ts";
 import type { Kind } from "./providers.ts";
 import { parseSignInRequest, type SignInRequest } from "./sign-in-request.ts";
+import type { Wire } from "./wire.ts";
 
 // `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
 
@@ -92,7 +91,8 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
     ? await linkTo(auth, start.linking, { provider: provider.settings.name, identity: sealed }, address)
     : await completion.accountOf(sealed, provider, address);
   const login = { account, attempt: [], address, ...proofOf(provider) };
-  if (start.wire === "v1") return sendFragment(call, login, start.returnTo!);
+  const wire = wireOf(auth, start);
+  if (wire !== null) return sendFragment(call, wire, login, start.returnTo!);
   if (start.mode === "token") return sendTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
 }
@@ -137,23 +137,34 @@ async function sendCode(
   to: Recipient,
   { settings }: Provider,
   identity: ConfirmedIdentity,
-  { mode, returnTo, challenge, wire, linking }: SignInRequest,
+  start: SignInRequest,
 ): Promise<void> {
+  const { mode, returnTo, challenge, linking } = start;
   const { completion } = to.auth.federated;
   const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
   const url = new URL(returnTo!);
-  const name = wire === "v1" ? "code" : "sign_in_code";
+  const name = wireOf(to.auth, start)?.codeParameter ?? "sign_in_code";
   url.searchParams.set(name, await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
   sendContinuation(to, url.href);
 }
 
-/** The tokens in the fragment of the URL, which browsers send to no server: supabase-js does so unless it uses PKCE. */
-async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, returnTo: string): Promise<void> {
-  const session = await startAuthSession(call, account, providerMethodOf(login), login);
-  const { access_token, expires_at, expires_in, refresh_token } = session;
+/** The other API at which a sign-in has begun; null for `/auth`. Throws for one that is not served any more. */
+function wireOf({ federated }: Pick<Auth, "federated">, { wire }: SignInRequest): Wire | null {
+  if (wire === undefined) return null;
+  const found = federated.wires.get(wire);
+  if (found === undefined) throw signInFailure("expired", `the sign-in has begun at ${wire}, which is not served`);
+  return found;
+}
+
+/** The tokens in the fragment of the URL: a client gets them in this way unless it has a verifier. */
+async function sendFragment(
+  call: Call,
+  wire: Wire,
+  { account, ...login }: AdmittedLogin,
+  returnTo: string,
+): Promise<void> {
   const url = new URL(returnTo);
-  const tokens = { access_token, expires_at: String(expires_at), expires_in: String(expires_in), refresh_token };
-  url.hash = new URLSearchParams({ ...tokens, sb: "", token_type: "bearer" }).toString();
+  url.hash = new URLSearchParams({ ...(await wire.startSession(call, account, login)), ...wire.mark }).toString();
   sendContinuation(call, url.href);
 }
 

@@ -11,6 +11,7 @@ import { Flows } from "./flow.ts";
 import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
 import { Providers } from "./providers.ts";
 import { ReturnUrls } from "./sign-in-request.ts";
+import type { Wire } from "./wire.ts";
 
 export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "authReturnOrigins" | "signup">;
 
@@ -35,6 +36,8 @@ export type Federated = {
   readonly once: OneTimeValues;
   readonly completion: Completion;
   readonly returnUrls: ReturnUrls;
+  /** The other APIs at which a sign-in may begin, by name. */
+  readonly wires: Map<string, Wire>;
   readonly log: Logger;
 };
 
@@ -52,6 +55,7 @@ export function createFederated(options: FederatedOptions): Federated {
     once,
     completion: new Completion({ identities, repository, once, isClosed: !isSignupOpen(settings), box, clock }),
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
+    wires: new Map(),
     log,
   };
 }

@@ -1,11 +1,14 @@
 import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
 import type { Auth } from "../auth.ts";
 import type { LinkBody, SignInCodeBody } from "../bodies.ts";
 import { isRecent, requireRecentSignIn } from "../confirmation.ts";
 import { type Call, currentSignInOf } from "../route.ts";
 import { challengeOf, signIn } from "../tokens.ts";
+import type { SealedIdentity } from "./identity-repository.ts";
 import { type Provider, proofOf } from "./provider.ts";
+import type { Linking } from "./sign-in-request.ts";
 
 /** Identities that one account may have. */
 export const MAX_IDENTITIES = 20;
@@ -76,3 +79,19 @@ const LINK_REFUSALS = {
   taken: () => problem("identity taken"),
   "too many": () => problem("too many identities", { max: MAX_IDENTITIES }),
 };
+
+/** Links an identity to the user who has begun, and returns the account. Rejects with Problem. */
+export async function linkTo(
+  auth: Auth,
+  { userId, session }: Linking,
+  { provider, identity }: { readonly provider: string; readonly identity: SealedIdentity },
+  address: string,
+): Promise<Account> {
+  const signIn = { id: userId, session };
+  const linked = await auth.federated.identities.link(signIn, identity, provider, MAX_IDENTITIES, address);
+  if (linked.outcome === "changed") throw problem("session ended");
+  if (linked.outcome === "taken") throw problem("identity taken");
+  if (linked.outcome === "too many") throw problem("too many identities", { max: MAX_IDENTITIES });
+  auth.forget(userId);
+  return (await auth.repository.accountOf(userId))!;
+}

@@ -14,9 +14,9 @@ export type SignInRequest = {
    * with the verifier. Null to complete the sign-in in the response to the provider.
    */
   readonly challenge: string | null;
-  /** The sign-in has begun at `/auth/v1`, and continues in its way. */
-  readonly wire?: "v1";
-  /** The user of `/auth/v1` whom the identity is linked to. */
+  /** The API at which the sign-in has begun, and in whose way it continues; `/auth` if it is absent. */
+  readonly wire?: string;
+  /** The user of that API whom the identity is linked to. */
   readonly linking?: Linking;
 };
 
