@@ -15,7 +15,7 @@ import { shownKey } from "../identity/keys.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
-import { accountPages } from "./auth/pages/router.ts";
+import { accountPages } from "../parts/account-pages/router.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";

@@ -5,7 +5,7 @@ import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
-import { codeFieldOf, passkeyForCode } from "../pages/account-form.ts";
+import { codeFieldOf, passkeyForCode } from "../../../parts/account-pages/account-form.ts";
 import { type Done, doneUrl } from "../pages/done.ts";
 import {
   type Field,
@@ -20,7 +20,7 @@ import {
 import { sendPage } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { pathOf, SIGN_IN_PATH } from "../pages/paths.ts";
-import { openAgain } from "../pages/visit.ts";
+import { openAgain } from "../../../parts/account-pages/visit.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import type { Call } from "../route.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";

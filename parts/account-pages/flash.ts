@@ -1,4 +1,4 @@
-import type { Call } from "../route.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
 
 /** What a form leaves for the page at which the browser continues: it is shown once. */
 export type Flash = {

@@ -1,6 +1,6 @@
-import { type Html, html } from "../../../http/pages/html.ts";
-import { describeProvider } from "../federated/identities.ts";
-import { ACCOUNT_PATH, pathOf } from "./paths.ts";
+import { type Html, html } from "../../http/pages/html.ts";
+import { describeProvider } from "../../rest-gateway/auth/federated/identities.ts";
+import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import type { Visit } from "./visit.ts";
 
 /** A link to each identity provider. It is no form, because a form may not lead to another site. */

@@ -1,12 +1,12 @@
-import { html } from "../../../http/pages/html.ts";
-import { parse } from "../bodies.ts";
-import { signInBrowser } from "../federated/browser.ts";
-import { MailCodeBody } from "../mail/bodies.ts";
-import { admitCode } from "../mail/sign-in.ts";
-import { SENT } from "./done.ts";
-import { CODE_FIELD, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
-import { sendPage } from "./page.ts";
-import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "./paths.ts";
+import { html } from "../../http/pages/html.ts";
+import { parse } from "../../rest-gateway/auth/bodies.ts";
+import { signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
+import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
+import { admitCode } from "../../rest-gateway/auth/mail/sign-in.ts";
+import { SENT } from "../../rest-gateway/auth/pages/done.ts";
+import { CODE_FIELD, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 const PURPOSE = "mail code";

@@ -1,11 +1,11 @@
-import { isRefusal } from "../../../db/problems/problem.ts";
-import { type Html, html } from "../../../http/pages/html.ts";
-import { LoginBody, PasskeyLoginBody, parse } from "../bodies.ts";
-import { askForCode, sendSession, signInBrowser } from "../federated/browser.ts";
-import { isSignupOpen } from "../registration.ts";
-import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
-import { sendPage } from "./page.ts";
-import { fieldsWithPasskey, passkeyButton } from "./passkey-button.ts";
+import { isRefusal } from "../../db/problems/problem.ts";
+import { type Html, html } from "../../http/pages/html.ts";
+import { LoginBody, PasskeyLoginBody, parse } from "../../rest-gateway/auth/bodies.ts";
+import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { fieldsWithPasskey, passkeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import {
   ACCOUNT_PATH,
   CONFIRM_PATH,
@@ -15,7 +15,7 @@ import {
   pathOf,
   SIGN_IN_PATH,
   SIGN_UP_PATH,
-} from "./paths.ts";
+} from "../../rest-gateway/auth/pages/paths.ts";
 import { providersOf } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
 

@@ -1,11 +1,11 @@
-import { type Html, html } from "../../../http/pages/html.ts";
-import type { Account } from "../../../identity/account.ts";
-import type { Auth } from "../auth.ts";
-import { isRecent } from "../confirmation.ts";
-import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "./form.ts";
-import { sendPage } from "./page.ts";
-import { passkeyButton } from "./passkey-button.ts";
-import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "./paths.ts";
+import { type Html, html } from "../../http/pages/html.ts";
+import type { Account } from "../../identity/account.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
+import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "../../rest-gateway/auth/pages/form.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { passkeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
+import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { AccountVisit } from "./visit.ts";
 
 const PASSWORD: Field = {

@@ -1,14 +1,14 @@
-import { problem } from "../../../db/problems/problem.ts";
-import { html } from "../../../http/pages/html.ts";
-import { identityOf } from "../../../http/pipeline/exchange.ts";
-import type { Account } from "../../../identity/account.ts";
-import { searchOf } from "../federated/browser.ts";
-import { parseReturnTo } from "../federated/sign-in-request.ts";
-import type { Call } from "../route.ts";
-import { endedCookie, sessionCookie } from "../sessions.ts";
+import { problem } from "../../db/problems/problem.ts";
+import { html } from "../../http/pages/html.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
+import type { Account } from "../../identity/account.ts";
+import { searchOf } from "../../rest-gateway/auth/federated/browser.ts";
+import { parseReturnTo } from "../../rest-gateway/auth/federated/sign-in-request.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import { endedCookie, sessionCookie } from "../../rest-gateway/auth/sessions.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
-import { sendPage } from "./page.ts";
-import { pathOf, SIGN_IN_PATH } from "./paths.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 
 /** A request of a browser for a page. */
 export type Visit = Call<"none"> & {

@@ -1,8 +1,8 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
-import { byMethod } from "../../../http/pipeline/express.ts";
-import { readForm } from "../federated/browser.ts";
-import { failWithPage } from "../federated/browser-sign-in.ts";
-import { callOf, type RoutedAuth } from "../route.ts";
+import { byMethod } from "../../http/pipeline/express.ts";
+import { readForm } from "../../rest-gateway/auth/federated/browser.ts";
+import { failWithPage } from "../../rest-gateway/auth/federated/browser-sign-in.ts";
+import { callOf, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
 import {
@@ -54,7 +54,7 @@ import {
   SIGN_OUT_PATH,
   SIGN_UP_PATH,
   UNLINK_PATH,
-} from "./paths.ts";
+} from "../../rest-gateway/auth/pages/paths.ts";
 import { showSignIn, signInOnPage, signInWithPasskeyOnPage } from "./sign-in.ts";
 import { showSignUp, signUpOnPage } from "./sign-up.ts";
 import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.ts";
