@@ -130,12 +130,11 @@ export const roleClaim = z.string().transform((text, { addIssue }) => {
   }
 });
 
-/** Pages for accounts: those of the service, none, or those of the application below a URL, which may have a fragment. */
-export const authPages = z.string().refine((text) => {
-  if (text === "on" || text === "off") return true;
+/** The URL of pages, which may have a fragment. */
+export const pagesUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.username === "";
-}, "must be on, off, or a URL such as https://app.example.com/account");
+}, "must be a URL such as https://app.example.com/account");
 
 const PART_NAME = /^[+-]?[a-z]+(-[a-z]+)*$/;
 

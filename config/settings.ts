@@ -6,7 +6,6 @@ import { redisUrl } from "./redis-url.ts";
 import {
   advisor,
   anonymousRole,
-  authPages,
   domainName,
   functionName,
   host,
@@ -24,6 +23,7 @@ import {
   onOff,
   origins,
   orUnset,
+  pagesUrl,
   partNames,
   passwordRules,
   previousKey,
@@ -59,6 +59,7 @@ export const MAX_ACCESS_TOKEN_TTL = 86_400;
 export const REPLACED: Readonly<Record<string, string>> = {
   CONSOLE: "PARTS=+console opens the console, and PARTS=-console leaves it out",
   GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
+  AUTH_PAGES: "PARTS=-account-pages leaves the pages out, and AUTH_PAGES_URL names those of the application",
   DOCS: "PARTS=+site,+reference opens the documentation and the API reference, and PARTS=-site,-reference leaves them out",
 };
 
@@ -374,10 +375,10 @@ export const SETTINGS = {
     "private",
     "Who may read the e-mails of users. private: the user and administrators. public: everyone who may read the user; this is the value of the demo.",
   ),
-  AUTH_PAGES: setting(
-    authPages,
-    "on",
-    "on: the service has pages for sign-in, sign-up and accounts (/auth/sign-in, /auth/account). off: it has none but the page that a link in an e-mail opens. A URL: it has none, and links in e-mails lead to pages of the application below this URL, such as https://app.example.com/account/reset?token=….",
+  AUTH_PAGES_URL: setting(
+    orUnset(pagesUrl),
+    "",
+    "URL of the application's pages for sign-in and accounts. Links in e-mails lead to pages below it, such as https://app.example.com/account/reset?token=…, and the part account-pages is not served. When unset, they lead to /auth/link.",
   ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),

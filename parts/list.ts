@@ -10,4 +10,5 @@ export const PARTS: readonly ListedPart[] = [
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },
   { name: "console", isForDevelopment: true, load: async () => (await import("./console/part.ts")).console },
+  { name: "account-pages", load: async () => (await import("./account-pages/part.ts")).accountPages },
 ];

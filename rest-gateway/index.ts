@@ -15,10 +15,8 @@ import { shownKey } from "../identity/keys.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
-import { accountPages } from "../parts/account-pages/router.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
-import { type RoutedAuth, routerOf } from "./auth/route.ts";
-import { ROUTES } from "./auth/routes.ts";
+import type { RoutedAuth } from "./auth/route.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
@@ -108,8 +106,8 @@ type RestInterface = {
   readonly resources: HttpInterface | null;
   /** The supported versions of the resources; none where they are not served. */
   readonly versions: readonly number[];
-  /** `/auth/…` */
-  readonly auth: readonly RequestHandler[];
+  /** What the routes at `/auth/…` use. Null without accounts. */
+  readonly auth: RoutedAuth | null;
   /** The paths of the application, if it has any. */
   readonly application: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
@@ -160,15 +158,10 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     resources: ofResources?.resources ?? null,
     versions: ofResources ? lifecycle.supported : [],
-    auth: [...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : [])],
+    auth: auth && ofResources?.signUp ? { ...auth, signUp: ofResources.signUp } : null,
     application: applicationRouters({ ...options, catalog }),
   };
 }
-
-const authRouters = (auth: RoutedAuth): readonly Router[] => [
-  routerOf(auth, ROUTES),
-  ...(auth.settings.authPages === "on" ? [accountPages(auth)] : []),
-];
 
 const scopeOf = (settings: RestSettings): CatalogScope => ({
   schemas: settings.dbSchemas,

@@ -25,6 +25,8 @@ import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
 import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
+import { routerOf } from "../rest-gateway/auth/route.ts";
+import { ROUTES } from "../rest-gateway/auth/routes.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
@@ -50,6 +52,7 @@ export type AppOptions = {
   readonly addressOf: ReturnType<typeof addressReader>;
   readonly clock: () => number;
   readonly hashPassword: HashPassword | undefined;
+  readonly hasAccountPages: boolean;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -149,7 +152,7 @@ export async function createApp(options: AppOptions) {
       redis,
       secret,
       pages: {
-        auth: pagesOf(rest.auth, context.auth?.refusal),
+        auth: pagesOf(rest.auth ? [routerOf(rest.auth, ROUTES)] : [], context.auth?.refusal),
         application: pagesOf(rest.application),
       },
       close,
@@ -176,6 +179,7 @@ function createContext(
     addressOf,
     clock,
     hashPassword,
+    hasAccountPages,
   }: AppOptions & { readonly secret: string; readonly tokens: Tokens; readonly redis: Redis | null },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
@@ -222,7 +226,7 @@ function createContext(
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const serviceDatabase = database.forRole("service_role");
-  const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
+  const forMail = { hasAccountPages, url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
   const auth = config.hasAuth
     ? createAuth({ ...forAuth, ...forMail, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
     : null;

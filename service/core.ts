@@ -12,8 +12,8 @@ type Given = Pick<PortBase, "config" | "application" | "parts" | "onInternalErro
 
 /** What the parts of a service may use. */
 export function coreOf(app: App, given: Given): Core {
-  const { settings, secret, opened, database, changes, callers, auth, tasks, graphql, advisor, rest } = app;
-  const { catalog, rights, anonKey, versions } = rest;
+  const { settings, secret, opened, database, changes, callers, tasks, graphql, advisor, rest } = app;
+  const { auth, catalog, rights, anonKey, versions } = rest;
   return {
     ...baseOf(given, given.config.adminPort === 0),
     ...{ url: given.url, log: given.log, readMetrics: given.readMetrics },

@@ -22,7 +22,7 @@ import type {
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
-import type { Auth } from "../rest-gateway/auth/auth.ts";
+import type { RoutedAuth } from "../rest-gateway/auth/route.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
 import type { Phases } from "../telemetry/span.ts";
 
@@ -40,6 +40,8 @@ export type Part = {
   readonly isForOperators?: boolean;
   /** Its pages, in the header of all pages, on the start page and in what the command prints. */
   pages?(config: Config): readonly PartPage[];
+  /** Whether it has the pages for sign-in and accounts, to which other pages link. */
+  readonly hasAccountPages?: boolean;
   /** Files at `/assets/…`. */
   readonly assets?: readonly Asset[];
   /** Documents below `/docs`. */
@@ -77,6 +79,8 @@ export type Base = {
   readonly links: readonly Link[];
   /** The pages of all parts on this port. */
   readonly pages: readonly PartPage[];
+  /** Whether pages may link to `/auth/sign-in` and `/auth/account`. */
+  readonly hasAccountPages: boolean;
   /** The URL of the service. */
   url(): string;
   state(): ServiceState;
@@ -101,7 +105,7 @@ export type Core = Omit<Base, "url" | "core" | "state"> & {
   readonly changes: ChangeFeed;
   readonly callers: CallerResolver;
   /** Null without accounts. */
-  readonly auth: Auth | null;
+  readonly auth: RoutedAuth | null;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
   /** Null when it is not served. */

@@ -63,7 +63,7 @@ type EarlyRoutes = {
 };
 
 /** What a port needs of the parts before the database is open. */
-export type PortBase = Omit<Base, "links" | "pages">;
+export type PortBase = Omit<Base, "links" | "pages" | "hasAccountPages">;
 
 /** Path → what is served there from the first moment: documents, assets, and what parts open early. */
 export function openEarly(base: PortBase, hasOperators: boolean): EarlyRoutes {
@@ -84,12 +84,15 @@ export function openEarly(base: PortBase, hasOperators: boolean): EarlyRoutes {
   return { pages, ofParts: Object.fromEntries(ofParts), errors: Object.fromEntries(errors) };
 }
 
+/** Whether a part has the pages for sign-in and accounts, and the application none of its own. */
+export const hasAccountPages = (parts: readonly Part[], { hasAuth, authPagesUrl }: Config): boolean =>
+  hasAuth && authPagesUrl === "" && parts.some((part) => part.hasAccountPages);
+
 /** The links and pages of a port. */
 export function baseOf<T extends Pick<Base, "parts" | "config">>(base: T, hasOperators: boolean) {
-  const { hasAuth, authPages } = base.config;
   const pages = pagesOf(base.parts, base.config, hasOperators);
-  const account = hasAuth && authPages === "on" ? [{ path: "/auth/account", name: "Account" }] : [];
-  return { ...base, pages, links: [...pages, ...account].map(({ path, name }) => ({ path, name })) };
+  const links = pages.map(({ path, name }) => ({ path, name }));
+  return { ...base, pages, links, hasAccountPages: hasAccountPages(base.parts, base.config) };
 }
 
 /** The parts of a service that runs. */

@@ -1,10 +1,8 @@
 import { type Html, html } from "../../http/pages/html.ts";
-import type { Account } from "../../identity/account.ts";
-import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
+import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { passkeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { AccountVisit } from "./visit.ts";
 
@@ -18,14 +16,6 @@ const PASSWORD: Field = {
 
 /** The password, as JSON bodies call it in a confirmation. */
 export const currentPassword = (name = PASSWORD.name, label = PASSWORD.label): Field => ({ ...PASSWORD, name, label });
-
-/** The button of a form with a code. Null without a passkey. */
-export const passkeyForCode = (auth: Auth, { factorKinds }: Account): Html | null =>
-  factorKinds.includes("passkey") ? passkeyButton(auth, "Use a passkey instead of the code") : null;
-
-/** A passkey replaces the code: /assets/passkeys.js adds it. */
-export const codeFieldOf = ({ factorKinds }: Account): Field =>
-  factorKinds.includes("totp") ? CODE_FIELD : { ...CODE_FIELD, label: "A backup code" };
 
 /** What a user sends again to confirm a change: nothing after a recent sign-in, otherwise the password and the code. */
 export const confirmationOf = (visit: AccountVisit): readonly Field[] => {

@@ -2,11 +2,8 @@ import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
 import { describeProvider, listIdentities } from "../../rest-gateway/auth/federated/identities.ts";
 import { listKeys } from "../../rest-gateway/auth/keys.ts";
 import { listSessions } from "../../rest-gateway/auth/own-sessions.ts";
-import { appsSection } from "./factor.ts";
-import { endFlash } from "./flash.ts";
 import { actionOf, noticeOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { passkeysOf } from "./passkeys.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   BACKUP_CODES_PATH,
@@ -21,6 +18,9 @@ import {
   SIGN_OUT_PATH,
   UNLINK_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
+import { appsSection } from "./factor.ts";
+import { endFlash } from "./flash.ts";
+import { passkeysOf } from "./passkeys.ts";
 import type { AccountVisit } from "./visit.ts";
 
 /** `GET /auth/account`: all that a user may see and change of the account. */

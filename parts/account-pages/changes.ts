@@ -1,5 +1,3 @@
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
-import { invalidId } from "../../rest-gateway/conventions/problem.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { unlinkIdentity } from "../../rest-gateway/auth/federated/identities.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
@@ -7,6 +5,8 @@ import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
 import { deleteSession, signOut } from "../../rest-gateway/auth/own-sessions.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import { invalidId } from "../../rest-gateway/conventions/problem.ts";
 import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
 
 // What a button of the account page does.

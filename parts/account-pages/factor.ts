@@ -3,13 +3,27 @@ import { problem } from "../../db/problems/problem.ts";
 import { type Html, html } from "../../http/pages/html.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../../rest-gateway/auth/bodies.ts";
 import { beginFactor, removeFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
+import {
+  CODE_FIELD,
+  type Field,
+  type FormState,
+  fieldsIn,
+  NEW_FORM,
+  stateAfter,
+} from "../../rest-gateway/auth/pages/form.ts";
+import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
+import {
+  ACCOUNT_PATH,
+  BACKUP_CODES_PATH,
+  FACTOR_CODE_PATH,
+  FACTOR_PATH,
+  pathOf,
+  REMOVED_APP_PATH,
+} from "../../rest-gateway/auth/pages/paths.ts";
 import { wrongCode } from "../../rest-gateway/auth/problem.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
-import { CODE_FIELD, type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
-import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import { ACCOUNT_PATH, BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH, pathOf, REMOVED_APP_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 /** An authenticator app that is enabled. */

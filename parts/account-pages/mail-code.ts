@@ -4,7 +4,14 @@ import { signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { admitCode } from "../../rest-gateway/auth/mail/sign-in.ts";
 import { SENT } from "../../rest-gateway/auth/pages/done.ts";
-import { CODE_FIELD, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import {
+  CODE_FIELD,
+  type FormState,
+  fieldsIn,
+  formOf,
+  NEW_FORM,
+  stateAfter,
+} from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";

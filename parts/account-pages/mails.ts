@@ -6,9 +6,9 @@ import type { RequestedKind } from "../../rest-gateway/auth/mail/kinds.ts";
 import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
 import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { EMAIL, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
-import { mailCodeUrl } from "./mail-code.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { mailCodeUrl } from "./mail-code.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 /** A page on which a user requests an e-mail. What follows is the same for every address. */

@@ -2,11 +2,6 @@ import { problem } from "../../db/problems/problem.ts";
 import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
 import { ConfirmationBody, EnrolmentBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
-import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
-import { addPasskey, beginPasskeyWith, deletePasskey, listPasskeys, renamePasskey } from "../../rest-gateway/auth/passkeys/handlers.ts";
-import type { PasskeyDescription } from "../../rest-gateway/auth/passkeys/repository.ts";
-import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
-import { idIn } from "./changes.ts";
 import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey, newPasskeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import {
@@ -17,6 +12,17 @@ import {
   pathOf,
   REMOVED_PASSKEY_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
+import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
+import {
+  addPasskey,
+  beginPasskeyWith,
+  deletePasskey,
+  listPasskeys,
+  renamePasskey,
+} from "../../rest-gateway/auth/passkeys/handlers.ts";
+import type { PasskeyDescription } from "../../rest-gateway/auth/passkeys/repository.ts";
+import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
+import { idIn } from "./changes.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 const NAME: Field = { name: "name", label: "Name of the passkey", autocomplete: "off", maxlength: 100 };

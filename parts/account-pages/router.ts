@@ -2,32 +2,6 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 import { byMethod } from "../../http/pipeline/express.ts";
 import { readForm } from "../../rest-gateway/auth/federated/browser.ts";
 import { failWithPage } from "../../rest-gateway/auth/federated/browser-sign-in.ts";
-import { callOf, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
-import { showAccount } from "./account.ts";
-import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
-import {
-  beginFactorOnPage,
-  enableFactorOnPage,
-  removeAppOnPage,
-  renewBackupCodesOnPage,
-  showAppRemoval,
-  showBackupCodes,
-  showFactor,
-} from "./factor.ts";
-import { linkOnPage, showLinkIdentity } from "./identities.ts";
-import { createKeyOnPage, showNewKey } from "./keys.ts";
-import { changeEmailOnPage, changePasswordOnPage, showEmail, showPassword } from "./login-changes.ts";
-import { showMailCode, signInWithMailCode } from "./mail-code.ts";
-import { requestOnPage, showRequest } from "./mails.ts";
-import {
-  addPasskeyOnPage,
-  beginPasskeyOnPage,
-  removePasskeyOnPage,
-  renamePasskeyOnPage,
-  showNewPasskey,
-  showPasskeyName,
-  showPasskeyRemoval,
-} from "./passkeys.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   ACCOUNT_PATH,
@@ -55,6 +29,32 @@ import {
   SIGN_UP_PATH,
   UNLINK_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
+import { callOf, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
+import { showAccount } from "./account.ts";
+import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
+import {
+  beginFactorOnPage,
+  enableFactorOnPage,
+  removeAppOnPage,
+  renewBackupCodesOnPage,
+  showAppRemoval,
+  showBackupCodes,
+  showFactor,
+} from "./factor.ts";
+import { linkOnPage, showLinkIdentity } from "./identities.ts";
+import { createKeyOnPage, showNewKey } from "./keys.ts";
+import { changeEmailOnPage, changePasswordOnPage, showEmail, showPassword } from "./login-changes.ts";
+import { showMailCode, signInWithMailCode } from "./mail-code.ts";
+import { requestOnPage, showRequest } from "./mails.ts";
+import {
+  addPasskeyOnPage,
+  beginPasskeyOnPage,
+  removePasskeyOnPage,
+  renamePasskeyOnPage,
+  showNewPasskey,
+  showPasskeyName,
+  showPasskeyRemoval,
+} from "./passkeys.ts";
 import { showSignIn, signInOnPage, signInWithPasskeyOnPage } from "./sign-in.ts";
 import { showSignUp, signUpOnPage } from "./sign-up.ts";
 import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.ts";
@@ -98,8 +98,11 @@ const ACCOUNT_PAGES: Readonly<Record<string, Page<AccountVisit>>> = {
   [SIGN_OUT_PATH]: { submit: signOutOnPage },
 };
 
-/** The pages for sign-in and accounts, which an application may replace with its own (AUTH_PAGES). */
-export function accountPages(auth: RoutedAuth): Router {
+/** The paths of all pages. */
+export const PATHS: readonly string[] = [...Object.keys(PAGES), ...Object.keys(ACCOUNT_PAGES)];
+
+/** The pages for sign-in and accounts, which an application may replace with its own (AUTH_PAGES_URL). */
+export function pagesRouter(auth: RoutedAuth): Router {
   const router = Router({ strict: true, caseSensitive: true });
   const own = Object.entries(ACCOUNT_PAGES).map(([path, page]): [string, Page<Visit>] => [path, ofAccount(page)]);
   for (const [path, { show, submit }] of [...Object.entries(PAGES), ...own]) {

@@ -2,8 +2,15 @@ import { isRefusal } from "../../db/problems/problem.ts";
 import { type Html, html } from "../../http/pages/html.ts";
 import { LoginBody, PasskeyLoginBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
-import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
-import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import {
+  alertOf,
+  type Field,
+  type FormState,
+  fieldsIn,
+  formOf,
+  NEW_FORM,
+  stateAfter,
+} from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { fieldsWithPasskey, passkeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import {
@@ -16,6 +23,7 @@ import {
   SIGN_IN_PATH,
   SIGN_UP_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { providersOf } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
 

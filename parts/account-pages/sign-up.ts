@@ -8,12 +8,21 @@ import { signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
 import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
 import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
-import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
-import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
-import { EMAIL, type FormState, fieldsIn, formOf, NAME, NEW_FORM, newPasswordField, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import {
+  EMAIL,
+  type FormState,
+  fieldsIn,
+  formOf,
+  NAME,
+  NEW_FORM,
+  newPasswordField,
+  stateAfter,
+} from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { providersOf } from "./providers.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 

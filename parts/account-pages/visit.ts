@@ -1,14 +1,13 @@
 import { problem } from "../../db/problems/problem.ts";
-import { html } from "../../http/pages/html.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
 import { searchOf } from "../../rest-gateway/auth/federated/browser.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/federated/sign-in-request.ts";
+import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
+import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { endedCookie, sessionCookie } from "../../rest-gateway/auth/sessions.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
-import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 
 /** A request of a browser for a page. */
 export type Visit = Call<"none"> & {
@@ -58,20 +57,6 @@ export async function accountVisitOf(visit: Visit, form: URLSearchParams | null)
   response.append("Set-Cookie", sessionCookie(cookie));
   const signedIn = { id: account.id, caller };
   return { ...visit, signedIn, account, csrf: auth.csrf.of(cookie), flash: flashOf(visit, account.id) };
-}
-
-/**
- * Browsers send the session cookie only with requests that pages of this site cause. After a link from elsewhere, this sends a page that
- * causes one, and returns true.
- */
-export function openAgain(call: Call): boolean {
-  const { headers, method } = call.request;
-  const hasCookie = identityOf(call.request).credentials.session !== null;
-  if (hasCookie || method !== "GET" || headers["sec-fetch-site"] !== "cross-site") return false;
-  const url = pathOf(call.auth, "") + call.request.url;
-  const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
-  sendPage(call, { title: "One moment", main: html`<p><a href="${url}">Continue</a></p>`, head });
-  return true;
 }
 
 function signInFirst(visit: Visit): void {

@@ -130,7 +130,7 @@ function createConsole(core: Core, history: History): HttpInterface {
     links: core.links,
     applicationLinks: core.application.consoleLinks,
     // ADMIN_PORT does not serve the page.
-    accountSignIn: config.hasAuth && config.authPages === "on" && config.adminPort === 0 ? SIGN_IN_PATH : null,
+    accountSignIn: core.hasAccountPages && config.adminPort === 0 ? SIGN_IN_PATH : null,
   });
   return new ExpressInterface({ routers: [router], onInternalError: core.onInternalError });
 }

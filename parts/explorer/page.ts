@@ -8,7 +8,8 @@ import { byMethod } from "../../http/pipeline/express.ts";
 export type ExplorerOptions = {
   examples(): Promise<readonly Example[]>;
   /** Without accounts, users need a token from another issuer. */
-  readonly settings: Pick<Config, "hasAuth" | "authPages">;
+  readonly settings: Pick<Config, "hasAuth">;
+  readonly hasAccountPages: boolean;
   /** The links of the header. */
   readonly links: readonly Link[];
 };
@@ -34,7 +35,7 @@ export function explorerRouter(options: ExplorerOptions): Router {
   return router;
 }
 
-const pageOf = ({ settings, links }: ExplorerOptions, examples: readonly Example[], nonce: string) =>
+const pageOf = ({ settings, hasAccountPages, links }: ExplorerOptions, examples: readonly Example[], nonce: string) =>
   frameOf({
     title: "GraphiQL – Content Service",
     head: html`<link rel="stylesheet" href="/assets/graphiql.css">
@@ -88,15 +89,15 @@ ${headerOf(links, "/graphiql")}
 <div id="response" class="editor"></div>
 </section>
 </div>
-${signInOf(settings)}
+${signInOf(settings.hasAuth, hasAccountPages)}
 </main>
 </body>`,
   });
 
-const signInOf = ({
-  hasAuth,
-  authPages,
-}: ExplorerOptions["settings"]) => html`<dialog id="signing" aria-labelledby="signing-title">
+const signInOf = (
+  hasAuth: boolean,
+  hasAccountPages: boolean,
+) => html`<dialog id="signing" aria-labelledby="signing-title">
 <form id="sign-in" aria-labelledby="signing-title" data-accounts="${String(hasAuth)}">
 <h2 id="signing-title">Sign in</h2>
 ${
@@ -110,6 +111,6 @@ ${
 <div class="field"><label for="token">Access token</label><input id="token" name="token" type="password" autocomplete="off"></div>
 <p id="sign-in-fault" role="alert" class="fault"></p>
 <div class="row"><button>Sign in</button><button id="close-sign-in" type="button" class="quiet">Cancel</button></div>
-${hasAuth && authPages === "on" ? html`<p class="hint">With a passkey or a provider: <a href="/auth/sign-in?return_to=/graphiql">the page of sign-in</a>, which sets a session cookie.</p>` : null}
+${hasAccountPages ? html`<p class="hint">With a passkey or a provider: <a href="/auth/sign-in?return_to=/graphiql">the page of sign-in</a>, which sets a session cookie.</p>` : null}
 </form>
 </dialog>`;

@@ -21,9 +21,13 @@ export const explorer: Part = {
     ...assetsIn(import.meta.url, "./assets", ["graphiql.css"]),
     ...assetsIn(import.meta.url, "./browser", MODULES),
   ],
-  open({ graphql, settings, links, onInternalError }) {
+  open({ graphql, settings, hasAccountPages, links, onInternalError }) {
     if (graphql === null) return {};
-    const router = explorerRouter({ examples: () => graphql.examples(), settings: settings.current, links });
+    const router = explorerRouter({
+      examples: () => graphql.examples(),
+      settings: settings.current,
+      ...{ hasAccountPages, links },
+    });
     return { http: new ExpressInterface({ routers: [router], onInternalError }) };
   },
 };

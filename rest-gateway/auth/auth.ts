@@ -52,7 +52,6 @@ export type AuthSettings = FactorSettings &
     | "emailReservation"
     | "sessionMaxAge"
     | "jwtRefreshGrace"
-    | "authPages"
     | "baseUrl"
     | "corsOrigins"
     | "mfaIssuer"
@@ -74,6 +73,8 @@ export type AuthOptions = {
   /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
   readonly serviceDatabase: Transactions;
+  /** Whether the pages for sign-in and accounts are served. */
+  readonly hasAccountPages: boolean;
   readonly tokens: Tokens;
   /** Finds the callers of tokens, those of trusted issuers too. */
   readonly verifier: Verifier;
@@ -98,6 +99,8 @@ export type AuthOptions = {
 /** The services behind authentication; each route uses the ones that it needs. */
 export type Auth = {
   readonly settings: AuthSettings;
+  /** Whether pages may link to SIGN_IN_PATH and ACCOUNT_PATH. */
+  readonly hasAccountPages: boolean;
   readonly repository: AuthRepository;
   readonly keys: KeyRepository;
   readonly factors: FactorRepository;
@@ -147,6 +150,7 @@ export function createAuth({
   settings,
   database,
   serviceDatabase,
+  hasAccountPages,
   tokens,
   verifier,
   secret,
@@ -204,16 +208,8 @@ export function createAuth({
   const federated = createFederated({ settings, url, functions, repository, secret, clock, log });
   const { identities } = federated;
   const forStore = {
-    repository,
-    sessionRows,
-    keys,
-    identities,
-    signIn,
-    csrf,
-    sameOrigin,
-    clock,
-    notifications,
-    onKeyUsed,
+    ...{ repository, sessionRows, keys, identities, signIn, csrf, sameOrigin },
+    ...{ clock, notifications, onKeyUsed },
   };
   const store = identityStore(forStore);
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
@@ -226,6 +222,7 @@ export function createAuth({
   });
   return {
     settings,
+    hasAccountPages,
     repository,
     keys,
     factors,

@@ -67,7 +67,7 @@ test.runIf(hasBrowser("the links of the server-rendered page"))(
     onTestFinished(() => front.closeAllConnections());
     const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
     const mails = await startMailServer(undefined, onTestFinished);
-    const settings = { ...mails.settings, EMAIL_CONFIRM: "required", AUTH_PAGES: `${url}/link` };
+    const settings = { ...mails.settings, EMAIL_CONFIRM: "required", AUTH_PAGES_URL: `${url}/link` };
     const [service, browser] = await Promise.all([startTestService(settings), sharedBrowser()]);
     onTestFinished(() => service.stop());
     onTestFinished(closePages);

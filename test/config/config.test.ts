@@ -178,7 +178,7 @@ test("without settings the service uses an embedded database with demo data and 
     replicaSticky: 5000,
     registrationsPerAddress: 60,
     auditRetention: 7_776_000,
-    authPages: "on",
+    authPagesUrl: "",
     apiKeysMax: 50,
     sessionsMax: 100,
     userMetadataBytes: 4096,
@@ -268,6 +268,7 @@ test.each([
   ["CONSOLE", "on", "PARTS=+console opens the console"],
   ["GRAPHIQL", "off", "PARTS=-explorer leaves it out"],
   ["DOCS", "on", "PARTS=+site,+reference opens"],
+  ["AUTH_PAGES", "off", "PARTS=-account-pages leaves the pages out"],
 ])("the setting %s that another one has replaced is refused with what to write now", (name, value, cure) => {
   expect(() => readConfig({ [name]: value })).toThrow(`${name} is no setting any more: `);
   expect(() => readConfig({ [name]: value })).toThrow(cure);

@@ -4,7 +4,7 @@ import { createClient } from "@supabase/supabase-js";
 
 /**
  * Pages that a server of yours renders for the user of their cookies, with `@supabase/ssr`. Scripts in the browser have no token. Users sign up, confirm
- * their e-mail, reset the password and accept invitations here, if the service has AUTH_PAGES=http://localhost:5174/link. With a
+ * their e-mail, reset the password and accept invitations here, if the service has AUTH_PAGES_URL=http://localhost:5174/link. With a
  * service key, which never leaves this server, administrators invite others.
  *
  *   node demo/pages/server-rendered/server.ts http://127.0.0.1:3000 <anon key> [<service key>]
@@ -121,7 +121,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-/** The links of e-mails, which lead here with AUTH_PAGES=http://localhost:5174/link. */
+/** The links of e-mails, which lead here with AUTH_PAGES_URL=http://localhost:5174/link. */
 const LINKS = {
   confirm: { type: "signup", button: "Confirm your e-mail", next: "/" },
   reset: { type: "recovery", button: "Choose a new password", next: "/password" },

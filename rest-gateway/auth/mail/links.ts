@@ -5,7 +5,7 @@ import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
-import { codeFieldOf, passkeyForCode } from "../../../parts/account-pages/account-form.ts";
+import { codeFieldOf, passkeyForCode } from "../pages/code-field.ts";
 import { type Done, doneUrl } from "../pages/done.ts";
 import {
   type Field,
@@ -17,10 +17,10 @@ import {
   newPasswordField,
   stateAfter,
 } from "../pages/form.ts";
+import { openAgain } from "../pages/open-again.ts";
 import { sendPage } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { pathOf, SIGN_IN_PATH } from "../pages/paths.ts";
-import { openAgain } from "../../../parts/account-pages/visit.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import type { Call } from "../route.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
@@ -176,7 +176,7 @@ const DECLINE = html`<button class="quiet" name="decline" value="true" formnoval
 
 /** The sign-in, which leads back to the link. */
 function signInLink({ auth }: Call, token: string): Html | null {
-  if (auth.settings.authPages !== "on") return null;
+  if (!auth.hasAccountPages) return null;
   const query = new URLSearchParams({ return_to: `${pathOf(auth, LINK_PATH)}?token=${token}` }).toString();
   return html`<p><a href="${pathOf(auth, SIGN_IN_PATH)}?${query}">Sign in to the account</a></p>`;
 }

@@ -14,7 +14,7 @@ import { createTransport, type Transport, type TransportSettings } from "./trans
 export type MailSettings = TransportSettings &
   Pick<
     Config,
-    | "authPages"
+    | "authPagesUrl"
     | "signup"
     | "emailConfirm"
     | "usersEmail"
@@ -175,9 +175,8 @@ export class MailService {
 
   /** A page of the service, or of the application: `https://app.example.com/account/reset?token=…` */
   #linkOf(kind: MailKind, token: string): string {
-    const { authPages } = this.settings;
-    const isOwn = authPages !== "on" && authPages !== "off";
-    return `${isOwn ? `${authPages.replace(/\/$/, "")}/${kind}` : `${this.#url}${LINK_PATH}`}?token=${token}`;
+    const { authPagesUrl } = this.settings;
+    return `${authPagesUrl === "" ? `${this.#url}${LINK_PATH}` : `${authPagesUrl.replace(/\/$/, "")}/${kind}`}?token=${token}`;
   }
 
   /**

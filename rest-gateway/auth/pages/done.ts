@@ -60,7 +60,7 @@ ${next && html`<p><a class="button" href="${next.url}">${next.name}</a></p>`}`;
 
 /** An application with pages of its own has sent its users there. */
 function nextOf(auth: Auth, returnTo: string | null): { readonly url: string; readonly name: string } | null {
-  if (auth.settings.authPages !== "on") return returnTo === null ? null : { url: returnTo, name: "Continue" };
+  if (!auth.hasAccountPages) return returnTo === null ? null : { url: returnTo, name: "Continue" };
   const query = returnTo === null ? "" : `?${new URLSearchParams({ return_to: returnTo })}`;
   return { url: `${pathOf(auth, SIGN_IN_PATH)}${query}`, name: "Sign in" };
 }

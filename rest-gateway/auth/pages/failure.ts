@@ -18,6 +18,6 @@ export function sendFailure(to: Recipient, { status, title, message, hint, reque
   const { auth } = to;
   const main = html`<p class="alert" role="alert">${sentence(message)}</p>
 ${hint === null ? null : html`<p>${hint}</p>\n`}${retry === null ? null : html`<p><a class="button" href="${retry}">Try again</a></p>\n`}<p class="hint">Reference: <code>${requestId}</code></p>
-${auth.settings.authPages === "on" ? html`<ul class="links"><li><a href="${pathOf(auth, SIGN_IN_PATH)}">Go to the sign-in</a></li></ul>` : null}`;
+${auth.hasAccountPages ? html`<ul class="links"><li><a href="${pathOf(auth, SIGN_IN_PATH)}">Go to the sign-in</a></li></ul>` : null}`;
   sendPage(to, { status, title, main });
 }

@@ -47,5 +47,5 @@ export const pathOf = ({ federated }: Pick<Auth, "federated">, path: string): st
   new URL(`${federated.url}${path}`).pathname.replace(/\/$/, "");
 
 /** Where a user who signs in continues, if nothing else is said. */
-export const homeOf = ({ settings, federated: { url } }: Auth): string =>
-  `${url}${settings.authPages === "on" ? ACCOUNT_PATH : "/"}`;
+export const homeOf = ({ hasAccountPages, federated: { url } }: Auth): string =>
+  `${url}${hasAccountPages ? ACCOUNT_PATH : "/"}`;

@@ -27,7 +27,15 @@ const text = async (path: string) => (await get(path, HTML)).text();
 const forStart: Omit<Base, "state"> = {
   config: readConfig({}),
   application: applicationOf(NO_APPLICATION, readConfig({})),
-  ...{ parts: [], links: [], pages: [], url: () => "", core: () => null, onInternalError: () => {} },
+  ...{
+    parts: [],
+    links: [],
+    pages: [],
+    hasAccountPages: true,
+    url: () => "",
+    core: () => null,
+    onInternalError: () => {},
+  },
 };
 
 describe("/", () => {

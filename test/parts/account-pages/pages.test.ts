@@ -13,7 +13,7 @@ const client = useService({ ...shared, AUTH_RETURN_ORIGINS: "https://app.example
 const closed = useService({
   ...shared,
   SIGNUP: "invite",
-  AUTH_PAGES: "https://app.example/#/account/",
+  AUTH_PAGES_URL: "https://app.example/#/account/",
   MFA_ISSUER: "Example",
 });
 
