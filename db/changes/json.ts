@@ -11,18 +11,24 @@ export const computedJson = new WeakMap<Image, ReadonlyMap<number, string>>();
 
 /**
  * The JSON text of a row, as `row_to_json` writes it and so as the table interface does. `included` are the indexes
- * of the columns that it contains. Columns without a value are left out.
+ * of the columns that it contains, `aliases` further names of some of them. Columns without a value are left out.
  */
-export function imageJson({ columns }: ChangedTable, image: Image, included: readonly number[]): string {
+export function imageJson(
+  { columns }: ChangedTable,
+  image: Image,
+  included: readonly number[],
+  aliases: Iterable<readonly [name: string, index: number]> = [],
+): string {
   const computed = computedJson.get(image);
   let json = "{";
-  for (const i of included) {
+  const add = (name: string, i: number) => {
     const value = image[i];
     const known = computed?.get(i);
-    if (value === undefined && known === undefined) continue;
-    const { name, shape } = columns[i]!;
-    json += `${json.length > 1 ? "," : ""}${JSON.stringify(name)}:${known ?? valueJson(value!, shape)}`;
-  }
+    if (value === undefined && known === undefined) return;
+    json += `${json.length > 1 ? "," : ""}${JSON.stringify(name)}:${known ?? valueJson(value!, columns[i]!.shape)}`;
+  };
+  for (const i of included) add(columns[i]!.name, i);
+  for (const [name, i] of aliases) add(name, i);
   return `${json}}`;
 }
 

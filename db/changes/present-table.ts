@@ -22,6 +22,21 @@ function withNamesOf({ schema, name, columns }: Table, changed: ChangedTable): C
   return { ...changed, schema, name, columns: changed.columns.map((each) => ({ ...each, name: nameOf(each.number) })) };
 }
 
+/**
+ * The names among `numbers` that the table does not have, with the indexes of their columns in the change. These columns have been renamed
+ * since, or had other names for a moment.
+ */
+export function formerNames(
+  numbers: ReadonlyMap<string, number>,
+  { columns }: Table,
+  changed: ChangedTable,
+): readonly (readonly [name: string, index: number])[] {
+  return [...numbers].flatMap(([name, number]) => {
+    const index = columns.has(name) ? -1 : changed.columns.findIndex((column) => column.number === number);
+    return index < 0 ? [] : [[name, index] as const];
+  });
+}
+
 /** Whether the catalog has the table with its columns, or does not serve it. It may be behind DDL that was not announced. */
 export function isKnown({ schemas }: Catalog, changed: ChangedTable): boolean {
   for (const { tables } of schemas.values())

@@ -9,7 +9,7 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
 import type { LostChanges } from "../../db/changes/lost-changes.ts";
 import type { Start } from "../../db/changes/position.ts";
-import { presentTable } from "../../db/changes/present-table.ts";
+import { formerNames, presentTable } from "../../db/changes/present-table.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import { type TrySend, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
@@ -26,6 +26,8 @@ export type ChangeFilter = {
   readonly table: string;
   /** The columns of its primary key, by which its rows are read. */
   readonly key: readonly string[];
+  /** The columns that the schema of the subscription has, and their numbers in pg_attribute. */
+  readonly columns: ReadonlyMap<string, number>;
   readonly operations: readonly Change["operation"][];
   readonly where: Readonly<Record<string, string>>;
   readonly filter: FilterRequest | null;
@@ -167,7 +169,9 @@ function eventOf(change: Change, { watch, view, event, seesOld }: VisibleChange<
   const row = event === "DELETE" ? null : Object.fromEntries(columns);
   if (event === "INSERT" || (event === "UPDATE" && !watch.wanted.isWhole)) return { operation: event, row, old: null };
   const shown = seesOld && old ? view.columns : view.columns.intersection(new Set(view.table.primaryKey));
-  const json = imageJson(table, old ?? current!, columnIndexesOf(table, shown));
+  const indexes = columnIndexesOf(table, shown);
+  const former = formerNames(watch.wanted.columns, view.table, table).filter(([, i]) => indexes.includes(i));
+  const json = imageJson(table, old ?? current!, indexes, former);
   return { operation: event, row, old: `[${json}]` };
 }
 

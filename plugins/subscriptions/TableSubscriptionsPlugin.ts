@@ -27,6 +27,13 @@ const EVENTS = [
 export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "TableSubscriptionsPlugin",
   version: "1.0.0",
+  gather: {
+    hooks: {
+      pgCodecs_attribute(_info, { pgAttribute, attribute }) {
+        attribute.extensions = { ...attribute.extensions, number: pgAttribute.attnum } as never;
+      },
+    },
+  },
   schema: {
     hooks: {
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {

@@ -13,6 +13,8 @@ type ChangeFilter = {
   readonly table: string;
   /** The columns of its primary key. */
   readonly key: readonly string[];
+  /** Its columns, and their numbers in pg_attribute. */
+  readonly columns: ReadonlyMap<string, number>;
   readonly operations: readonly ChangeOperation[];
   /** Columns and their values. */
   readonly where: Readonly<Record<string, string>>;
@@ -39,12 +41,14 @@ export const changes = (
 export function listenTo(source: Table, { $operations, $where, $filter, isWhole }: Wanted) {
   const { schemaName: schema, name: table } = source.extensions!.pg!;
   const key = keyOf(source);
+  const columns = numbersOf(source);
   const $wanted = lambda(
     [$operations, $where, $filter] as const,
     ([operations, where, filter]): ChangeFilter => ({
       schema: schema!,
       table,
       key,
+      columns,
       operations,
       where,
       filter,
@@ -74,6 +78,9 @@ export const oldRow = (table: Table) => ($change: any) => {
   $row.get(keyOf(table)[0]);
   return $row;
 };
+
+const numbersOf = ({ codec }: Table): ReadonlyMap<string, number> =>
+  new Map(Object.entries<any>(codec.attributes).map(([name, { extensions }]) => [name, extensions?.number]));
 
 /** The columns of the primary key. */
 export const keyOf = ({ uniques }: Table): readonly string[] =>

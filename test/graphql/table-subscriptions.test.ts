@@ -8,6 +8,9 @@ import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
+/** A field whose value waits until the test gives the lock back. */
+const HELD = 4711;
+
 const DDL = `
   create table public.todos (
     id int primary key generated always as identity,
@@ -20,6 +23,12 @@ const DDL = `
   alter table public.places enable row level security;
   create policy "everyone" on public.places for select using (true);
   grant select (x, y) on public.places to anon;
+  create table public.crates (id int primary key, label text);
+  insert into public.crates values (1, 'one'), (2, 'two');
+  create function public.crates_held(crate public.crates) returns text language plpgsql stable
+    as $$ begin perform pg_advisory_xact_lock_shared(${HELD}); return 'held'; end $$;
+  grant select on public.crates to anon;
+  grant execute on function public.crates_held to anon;
   create table public.doors (note text primary key);
   insert into public.doors values ('behind the door');
   create function public.todos_note(todo public.todos) returns text language sql stable security definer set search_path = ''
@@ -110,6 +119,24 @@ test("onArticleChanged sends the new and the old article, also where they have f
   for (const { onArticleChanged } of changed.events)
     expect([undefined, "Bob Kahn"]).toContain(onArticleChanged.new?.author.name);
   expect([changed.faults, changed.error]).toEqual([[], null]);
+});
+
+test("an old row has a column that is renamed, and renamed back, between the moments in which its event is decided and read", async () => {
+  const held = await connect(service).subscribe("subscription { onCrateDeleted { id label held } }");
+  const other = await connect(service).subscribe("subscription { onCrateDeleted { id } }");
+  // The second event waits until the first one is read.
+  await sql("select pg_advisory_lock($1)", HELD);
+  await sql("delete from crates where id = 1");
+  await other.expect({ onCrateDeleted: { id: "1" } });
+  const waiting = () => sql("select from pg_locks where locktype = 'advisory' and objid = $1 and not granted", HELD);
+  await expect.poll(waiting, POLL).toHaveLength(1);
+  await sql("alter table crates rename label to mark");
+  await sql("delete from crates where id = 2");
+  await other.expect({ onCrateDeleted: { id: "1" } }, { onCrateDeleted: { id: "2" } });
+  await sql("alter table crates rename mark to label");
+  await sql("select pg_advisory_unlock($1)", HELD);
+  const row = (id: string, label: string) => ({ onCrateDeleted: { id, label, held: "held" } });
+  await held.expect(row("1", "one"), row("2", "two"));
 });
 
 test("an argument with a value that no key can have is refused, with its name", async () => {

@@ -64,6 +64,7 @@ test("however many events wait for one subscription, the others get theirs, and 
       schema: "public",
       table: "articles",
       key: ["id"],
+      columns: new Map(),
       operations: ["INSERT"],
       where: {},
       filter: null,
