@@ -3,6 +3,7 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
+import { RowGuards } from "../../plugins/shape/row-guards.ts";
 import type { BatchClient, BatchResult } from "../../plugins/writes/writes.ts";
 
 /** The statement that has raised an error, if it was alone in its transaction. */
@@ -94,13 +95,17 @@ export class OperationQueries {
     isWrite = false,
     onCompleted?: (index: number) => void,
   ): Promise<PgClientResult<any>[]> {
-    const statements = queries.map(statementOf);
+    const guards = new RowGuards();
+    const statements = queries.map((query) => statementOf(query, guards));
+    const { check } = guards;
     const { transactions, identity, signal, maxRows } = this.#options;
     const options = { snapshot: !isWrite, unlimitedResult: isWrite, signal, ...(onCompleted && { onCompleted }) };
-    const results = await transactions.run(identity, statements, options).catch((error) => {
+    const all = check ? [...statements, check] : statements;
+    const results = await transactions.run(identity, all, options).catch((error) => {
       if (statements.length === 1) failedStatements.set(error, statements[0]!);
       throw error;
     });
+    if (check && results.pop()!.rows[0]![0]!.toString() !== "t") throw problem("invalid value");
     if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
@@ -157,7 +162,10 @@ export const withPgClient: WithPgClient = (async (queries: unknown, callback: (c
 
 const textOf = (field: Buffer | null): string | null => (field === null ? null : field.toString());
 
-const statementOf = ({ text, values = [] }: PgClientQuery): Statement => ({ text, values: values.map(parameterOf) });
+const statementOf = ({ text, values = [] }: PgClientQuery, guards: RowGuards): Statement => ({
+  text,
+  values: values.map((value) => guards.take(parameterOf(value))),
+});
 
 /** A value as Postgres reads it. */
 export function parameterOf(value: unknown): string | null {

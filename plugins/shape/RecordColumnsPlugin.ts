@@ -1,13 +1,14 @@
 import { type PgResource, PgSelectStep } from "postgraphile/@dataplan/pg";
 import { each, type Step } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { guarded, guardOf } from "./row-guards.ts";
 
 /**
  * `MutationResult.errors: [FieldError!]`, `Gauge.span: Span`: NULL becomes null, also an array, for which PostGraphile itself returns
  * [], and an item of one. A record whose columns are all null is a record.
  *
  * A record that one statement returns and the next one reads, such as the row that a mutation has written and a function gets, stays the
- * text that Postgres wrote: it has every column, also one that was added since the schema was built.
+ * text that Postgres wrote: it has every column, also one that was added since the schema was built. A guard precedes it.
  */
 export const RecordColumnsPlugin: GraphileConfig.Plugin = {
   name: "RecordColumnsPlugin",
@@ -18,9 +19,9 @@ export const RecordColumnsPlugin: GraphileConfig.Plugin = {
         if (!pgCodec.attributes) return;
         const { toPg } = pgCodec;
         Object.assign(pgCodec, {
-          castFromPg: asText,
+          castFromPg: pgCodec.isAnonymous ? asText : (row: SQL) => sql`(${guardOf(pgCodec)} || (${row})::text)`,
           listCastFromPg: asText,
-          fromPg: (text: string) => text,
+          fromPg: (text: string) => guarded(pgCodec, text),
           // An input is an object.
           toPg: (value: unknown) => (typeof value === "string" ? value : toPg(value as never)),
         });

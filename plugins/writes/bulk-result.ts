@@ -13,6 +13,7 @@ import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
+import { guarded } from "../shape/row-guards.ts";
 import { recordOf } from "./InputColumnsPlugin.ts";
 import { arrayOfRows, type BatchClient, type BatchResult } from "./writes.ts";
 
@@ -165,7 +166,8 @@ const messageOf = ({ rows, errors }: Written): string =>
 
 /** Reads the written rows from their text, so that fields and relations can be selected. */
 function selectRows(table: Table, $written: Step) {
-  const $text = lambda($written, (({ rows }: Written) => arrayOfRows(rows)) as never) as Step;
+  const $text = lambda($written, (({ rows }: Written) =>
+    arrayOfRows(rows.map((row) => guarded(table.codec, row)))) as never) as Step;
   const index = sql.identifier(Symbol("index"));
   const $rows = pgSelect({
     resource: table as any,

@@ -2,6 +2,7 @@ import { type PgClientQuery, PgCondition, type PgResource, sqlValueWithCodec } f
 import { SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { quoteName } from "../../db/catalog/catalog.ts";
+import { guardOf } from "../shape/row-guards.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** Applies a filter to the conditions of a query. */
@@ -37,7 +38,7 @@ function returning(table: Table, alias: SQL): SQL {
   const relation = sql`${sql.value(quoteName({ schema: schemaName!, name }))}::regclass`;
   const count = sql`(select count(*)::int from pg_attribute where attrelid = ${relation} and attnum > 0 and not attisdropped)`;
   const added = sql`repeat(',', ${count} - ${sql.literal(columns.length)})`;
-  return sql`(left(row(${sql.join(columns, ", ")})::text, -1) || ${added} || ')')`;
+  return sql`(${guardOf(table.codec)} || left(row(${sql.join(columns, ", ")})::text, -1) || ${added} || ')')`;
 }
 
 const compile = (statement: SQL): PgClientQuery => ({ ...sql.compile(statement), arrayMode: true }) as PgClientQuery;

@@ -366,6 +366,35 @@ test("a row is written once if its table loses a column before its computed colu
   expect((await update("newer")).data).toEqual({ updateKeg: { id: "1", name: "newer", label: "keg newer" } });
 });
 
+test("a row whose table gets a column for another one before its computed columns are read has no wrong values", async () => {
+  await dba(`create table cask (id int primary key, name text, mark text); insert into cask values (1, 'old', 'A');
+    create function cask_label(c cask) returns text language sql stable as $$ select 'cask ' || c.mark $$;
+    create function cask_others(c cask) returns setof cask language sql stable as $$ select * from cask where mark = c.mark $$;
+    grant select, update on cask to anon; grant execute on function cask_label, cask_others to anon;
+    create table replacements (n int); grant insert on replacements to anon;
+    create function note_cask() returns trigger language plpgsql as
+      $$ begin if new.name <> 'next' then insert into replacements values (1); end if; return null; end $$;
+    create function replace_name() returns trigger language plpgsql security definer as
+      $$ begin alter table cask drop column name; alter table cask add column name text; return null; end $$;
+    create trigger note_cask after update on cask for each row execute function note_cask();
+    create constraint trigger replace_name after insert on replacements deferrable initially deferred
+      for each row execute function replace_name()`);
+  await appears("Cask");
+  const update = (name: string, fields: string) =>
+    service.gql(`mutation { updateCask(id: 1, input: { name: "${name}" }) { ${fields} } }`);
+  const refused = { extensions: { code: "VALIDATION_ERROR" } };
+  expect(await update("new", "id name label")).toMatchObject({
+    data: { updateCask: { id: "1", name: "new", label: null } },
+    errors: [{ path: ["updateCask", "label"], ...refused }],
+  });
+  expect(await update("newer", "others { totalCount }")).toMatchObject({ data: null, errors: [refused] });
+  const all = 'updateCasks(filter: { id: { equalTo: 1 } }, limit: 1, input: { name: "newest" }) { casks { label } }';
+  expect(await service.gql(`mutation { ${all} }`)).toMatchObject({ data: null, errors: [refused] });
+  expect((await update("next", "name label others { totalCount }")).data).toEqual({
+    updateCask: { name: "next", label: "cask A", others: { totalCount: 1 } },
+  });
+});
+
 test("a rebuild keeps running subscriptions, and new ones see the new schema", async () => {
   const client = connect(service);
   const running = await client.subscribe("subscription { onArticleUpdated(id: 1) { tags } }");
