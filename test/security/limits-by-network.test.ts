@@ -41,6 +41,7 @@ const READERS = {
   "identity/caller-resolver.ts": "passes it on",
   "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
   "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",
+  "parts/supabase-auth/router.ts": "passes it on",
   "rest-gateway/resources/": "passes it to the registration",
 };
 
