@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { applicationOf } from "../../app/application.ts";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { partsCommand } from "../../cli/parts.ts";
 import { readConfig } from "../../config/config.ts";
+import { ASSETS } from "../../pages/assets.ts";
 import { PARTS } from "../../parts/list.ts";
 import type { Part } from "../../service/part.ts";
 import { type ListedPart, loadParts } from "../../service/parts.ts";
@@ -48,6 +50,22 @@ test("a path of a part is refused to an application, unless the part is not open
     refuseClashes(application, await loadParts(LIST, readConfig({ PARTS: parts })));
   await expect(refuse("")).rejects.toThrow("the path /console/notes is taken, because the part console serves");
   await expect(refuse("-console")).resolves.toBeUndefined();
+});
+
+test("the modules of pages import each other as browsers load them: all are at /assets", async () => {
+  const parts = await loadParts(PARTS, readConfig({}));
+  const assets = [...ASSETS, ...parts.flatMap((part) => part.assets ?? [])];
+  const names = assets.map(({ name }) => `./${name}`);
+  const modules = assets.filter(({ file }) => file.endsWith(".js") && file.includes("/browser/"));
+  expect(modules.length).toBeGreaterThan(10);
+  const imports = modules.flatMap(({ file }) =>
+    [...readFileSync(file, "utf8").matchAll(/^(?:import|export) [^;]*?from "([^"]+)";/gm)].map(([, name]) => ({
+      file,
+      name,
+    })),
+  );
+  expect(imports.length).toBeGreaterThan(15);
+  expect(imports.filter(({ name }) => !names.includes(name!))).toEqual([]);
 });
 
 test("the command parts lists all, with what is open", async () => {

@@ -1,5 +1,5 @@
-import { byId } from "../../../pages/browser/dom.js";
-import { signedIn } from "../../../pages/browser/signed-in.js";
+import { byId } from "./dom.js";
+import { signedIn } from "./signed-in.js";
 
 // Who sends the requests of this page: a user with an access token, a user with the cookie of a session, or an anonymous caller.
 

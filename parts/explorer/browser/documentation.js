@@ -1,4 +1,4 @@
-import { byId, create } from "../../../pages/browser/dom.js";
+import { byId, create } from "./dom.js";
 import { getNamedType, isEnumType, isInputObjectType, isInterfaceType, isObjectType, isUnionType } from "./library.js";
 
 /** @typedef {import("graphql").GraphQLSchema} Schema */

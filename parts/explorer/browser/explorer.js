@@ -1,4 +1,4 @@
-import { byId, create } from "../../../pages/browser/dom.js";
+import { byId, create } from "./dom.js";
 import {
   getNamedType,
   isEnumType,

@@ -1,6 +1,6 @@
-import { byId, create } from "../../../pages/browser/dom.js";
 import { caller, showCaller } from "./caller.js";
 import { createDocumentation } from "./documentation.js";
+import { byId, create } from "./dom.js";
 import { createJsonEditor, createQueryEditor, createViewer } from "./editors.js";
 import { createExplorer } from "./explorer.js";
 import { withoutFragments } from "./fragments.js";

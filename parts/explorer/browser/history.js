@@ -1,4 +1,4 @@
-import { byId, create } from "../../../pages/browser/dom.js";
+import { byId, create } from "./dom.js";
 
 // The operations that were run, newest first. All tabs share them. They stay in this browser until the user clears them.
 

@@ -1,5 +1,5 @@
-import { byId, create } from "../../../pages/browser/dom.js";
-import { signedIn } from "../../../pages/browser/signed-in.js";
+import { byId, create } from "./dom.js";
+import { signedIn } from "./signed-in.js";
 
 // The page /docs/live: subscribes to the changes of a table on a channel of supabase-js, and shows each change as it arrives.
 
