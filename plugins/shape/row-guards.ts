@@ -26,6 +26,9 @@ function nameOf(extensions: Codec["extensions"]) {
   return { schema, name };
 }
 
+/** How many numbers of newer columns are looked for. */
+const NEWER = 20;
+
 /** The guards of the rows in the values of a transaction. */
 export class RowGuards {
   readonly #guards = new Map<string, readonly [table: string, oid: string, columns: string]>();
@@ -40,16 +43,19 @@ export class RowGuards {
   }
 
   /**
-   * A query after those that read the rows: whether their tables are the same, and no column was added. Null without rows. It asks
-   * functions, which see what was committed after the snapshot. A row with too many columns, one of which was dropped, is an error before.
+   * A query after those that read the rows: whether their tables are the same, and none has a newer column. Null without rows. It asks
+   * functions, which see what was committed after the snapshot. If a column was only dropped, reading the row has already failed.
    */
   get check(): Statement | null {
     if (this.#guards.size === 0) return null;
     const guards = [...this.#guards.values()];
-    const conditions = guards.map(
-      (_, i) =>
-        `pg_catalog.to_regclass($${3 * i + 1}) = $${3 * i + 2}::oid and pg_catalog.has_column_privilege($${3 * i + 2}::oid, ($${3 * i + 3}::int + 1)::int2, 'select') is null`,
-    );
+    const conditions = guards.map((_, i) => {
+      const [table, oid, last] = [`$${3 * i + 1}`, `$${3 * i + 2}::oid`, `$${3 * i + 3}::int`];
+      // The first of the newer columns may be dropped again.
+      const newer = `select from pg_catalog.generate_series(${last} + 1, ${last} + ${NEWER}) as n
+        where pg_catalog.has_column_privilege(${oid}, n::int2, 'select') is not null`;
+      return `pg_catalog.to_regclass(${table}) = ${oid} and not exists (${newer})`;
+    });
     return { text: `select ${conditions.join(" and ")}`, values: guards.flat() };
   }
 }

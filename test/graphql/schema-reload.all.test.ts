@@ -375,7 +375,8 @@ test("a row whose table gets a column for another one before its computed column
     create function note_cask() returns trigger language plpgsql as
       $$ begin if new.name <> 'next' then insert into replacements values (1); end if; return null; end $$;
     create function replace_name() returns trigger language plpgsql security definer as
-      $$ begin alter table cask drop column name; alter table cask add column name text; return null; end $$;
+      $$ begin alter table cask drop column name; alter table cask add column spare text;
+      alter table cask drop column spare; alter table cask add column name text; return null; end $$;
     create trigger note_cask after update on cask for each row execute function note_cask();
     create constraint trigger replace_name after insert on replacements deferrable initially deferred
       for each row execute function replace_name()`);
