@@ -15,11 +15,11 @@ export type ListedPart = {
 type PartSettings = Pick<Config, "parts" | "embedded">;
 
 /** The parts that are open with these settings, in the order of the list. Throws ConfigError. */
-export function chooseParts(list: readonly ListedPart[], { parts, embedded }: PartSettings): readonly ListedPart[] {
+function chooseParts(list: readonly ListedPart[], { parts, embedded }: PartSettings): readonly ListedPart[] {
   const unknown = parts.map(nameIn).filter((name) => name !== "none" && !list.some((each) => each.name === name));
   if (unknown.length > 0)
     throw new ConfigError(
-      `PARTS names ${unknown.join(", ")}; the parts are ${list.map(({ name }) => name).join(", ")}`,
+      `PARTS names ${unknown.join(", ")}, which is not a part; the parts are ${list.map(({ name }) => name).join(", ")}`,
     );
   const changes = parts.length === 0 || parts.some((name) => /^[+-]/.test(name));
   const isOpen = ({ name, isForDevelopment = false }: ListedPart) =>
@@ -115,7 +115,7 @@ export async function openParts(core: Core): Promise<OpenParts> {
   try {
     for (const part of core.parts) {
       const { paths = [], isForOperators } = part;
-      const opened = await part.open?.(core);
+      const opened = await part.open?.(isForOperators ? baseOf(core, true) : core);
       if (opened?.close) closing.push(() => opened.close!());
       for (const path of opened?.http ? paths : []) (isForOperators ? operatorRoutes : routes)[path] = opened!.http!;
     }

@@ -108,7 +108,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const tracer = options.tracer ?? (config.tracing ? await createTracer(log) : null);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   let core: Core | null = null;
-  let opened: OpenParts;
+  let opened: OpenParts | undefined;
   const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
   const early = openEarly({ ...base, url: () => url }, admin === null);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
@@ -162,6 +162,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       await admin?.listen();
     }
   } catch (error) {
+    opened?.close();
     await app?.close();
     admin?.close();
     server.close();
@@ -216,7 +217,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
   const checked = Promise.all([loaded, changes.published]).then(() => advisor?.settled());
   if (options.ownsProcess) void Promise.resolve(loaded).then(() => setTimeout(settle, SETTLE_MILLISECONDS).unref());
-
   const heapGuard = options.ownsProcess ? new HeapGuard({ budget: database.budget, log, onLimit }) : null;
 
   const sendAway = (spread: number) => Promise.all([sockets.close(spread), app?.streams.close(spread)]);

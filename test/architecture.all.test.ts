@@ -81,6 +81,11 @@ test("no file of the core imports a part, and a part imports another one only if
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
     .filter(({ file, imported }) => imported.startsWith("parts/") && !isAllowed(file, imported));
   expect(crossing).toEqual([]);
+  const inward = sources
+    .filter((file) => file.startsWith("parts/") && file !== LIST)
+    .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+    .filter(({ imported }) => imported.startsWith("service/") && imported !== "service/part.ts");
+  expect(inward).toEqual([]);
 });
 
 test("no file of the service imports the test kit", () => {

@@ -274,6 +274,8 @@ describe("ADMIN_PORT", () => {
       ]);
     }
     expect((await fetch(`${url}/users`)).status).toBe(404);
+    const page = await (await fetch(`${url}/console/sign-in`)).text();
+    expect(page).toContain('<a href="/console" aria-current="page">Console</a>');
     const config = await (await fetch(`${url}/config`)).text();
     for (const hidden of [JWT_SECRET, "scratch", "m".repeat(40)]) expect(config).not.toContain(hidden);
     expect(JSON.parse(config)).toMatchObject({ JWT_SECRET: "********", ADMIN_PORT: port, DB_POOL: 10 });
