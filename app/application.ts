@@ -68,7 +68,7 @@ export function settingsOf({ folder, config }: Definition) {
   for (const name of Object.keys(environment))
     if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`);
   for (const [name, value] of Object.entries(settings)) {
-    if (Object.hasOwn(REPLACED, name)) refuse(`${name} is no setting any more: ${REPLACED[name]}`);
+    if (Object.hasOwn(REPLACED, name)) refuse(`${name} is no longer a setting: ${REPLACED[name]}`);
     if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
     if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
       refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);

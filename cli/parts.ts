@@ -18,15 +18,12 @@ A part for development is open with the embedded database, and with DATABASE_URL
 export async function partsCommand(args: string[], environment?: Environment): Promise<string> {
   if (args.some((each) => each === "--help" || each === "-h")) return HELP;
   if (args.length > 0) throw new CommandError(2, `expected no argument; see ${COMMAND} parts --help`);
-  const open = await loadParts(PARTS, await readSettings(environment));
-  const all = await loadParts(PARTS, { parts: PARTS.map(({ name }) => name), embedded: true });
-  return inColumns(
-    ["part", "state", "for", "serves"],
-    PARTS.map(({ name, isForDevelopment = false }) => ({
-      part: name,
-      state: open.some((part) => part.name === name) ? "open" : "not open",
-      for: isForDevelopment ? "development" : "everywhere",
-      serves: all.find((part) => part.name === name)!.about,
-    })),
-  );
+  const open = (await loadParts(PARTS, await readSettings(environment))).map(({ name }) => name);
+  const rows = PARTS.map(async ({ name, isForDevelopment = false, load }) => ({
+    part: name,
+    state: open.includes(name) ? "open" : "not open",
+    for: isForDevelopment ? "development" : "everywhere",
+    serves: (await load()).about,
+  }));
+  return inColumns(["part", "state", "for", "serves"], await Promise.all(rows));
 }

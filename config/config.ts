@@ -183,7 +183,11 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   const settings = parseEnv(readSettingsFile(file));
   const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
   const unknown = Object.keys(settings).filter((name) => !isKnown(name));
-  refuse(unknown.flatMap((name) => (name in REPLACED ? [] : `${name} in ${file} is not a setting of this service`)));
+  refuse(
+    unknown.flatMap((name) =>
+      Object.hasOwn(REPLACED, name) ? [] : `${name} in ${file} is not a setting of this service`,
+    ),
+  );
   return { ...settings, ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)) };
 }
 
@@ -219,7 +223,7 @@ function readSetting(
 
 /** Why a variable of the environment is refused; nothing for one that is not for this service. */
 function faultOf(name: string, value = ""): readonly string[] {
-  if (Object.hasOwn(REPLACED, name) && value !== "") return [`${name} is no setting any more: ${REPLACED[name]}`];
+  if (Object.hasOwn(REPLACED, name) && value !== "") return [`${name} is no longer a setting: ${REPLACED[name]}`];
   const isUnknown = (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);
   return isUnknown ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
 }

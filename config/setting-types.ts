@@ -144,7 +144,7 @@ export const partNames = list
     const changes = names.filter((name) => /^[+-]/.test(name)).length;
     return names.every((name) => PART_NAME.test(name)) && (changes === 0 || changes === names.length);
   }, "must be a list of parts such as console,site, or of changes such as +console,-site")
-  .refine((names) => !names.includes("none") || names.length === 1, "names parts beside none");
+  .refine((names) => !names.includes("none") || names.length === 1, "must not name other parts beside none");
 
 /** Whether there are checks, or the path of the file with the findings that they accept. */
 export const advisor = z

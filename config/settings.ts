@@ -55,7 +55,7 @@ const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): S
 /** Maximum of ACCESS_TOKEN_TTL: a day. Revoked sign-ins are remembered for twice as long. */
 export const MAX_ACCESS_TOKEN_TTL = 86_400;
 
-/** Settings that other ones have replaced: what to write now. */
+/** Settings that others have replaced, and what to write instead. */
 export const REPLACED: Readonly<Record<string, string>> = {
   CONSOLE: "PARTS=+console opens the console, and PARTS=-console leaves it out",
   GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
@@ -78,7 +78,7 @@ export const SETTINGS = {
   PARTS: setting(
     partNames,
     "",
-    "Parts of the service beside its core, which content-service parts lists. +console opens one more, -site leaves one out, a list such as console,site opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
+    "Parts of the service beside its core: npx content-service parts lists them. +console opens one more, -site leaves one out, a list such as console,site opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
   ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),

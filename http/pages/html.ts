@@ -1,8 +1,5 @@
 import { escapeMarkup } from "../pipeline/response.ts";
 
-/** The path of the console. */
-export const CONSOLE = "/console";
-
 /** Markup in which every value from elsewhere is escaped. */
 export class Html {
   readonly text: string;

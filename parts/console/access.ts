@@ -4,9 +4,10 @@ import type { Finding } from "../../db/advisor/finding.ts";
 import type { Catalog, DatabaseFunction, Role } from "../../db/catalog/catalog.ts";
 import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
 import { appliesTo, type Policy } from "../../db/rights/policies.ts";
-import { CONSOLE, type Html, html, records, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import { selectField } from "./caller-form.ts";
 import type { View } from "./console.ts";
+import { CONSOLE } from "./path.ts";
 
 export type AccessOptions = {
   catalog(): Catalog;

@@ -1,7 +1,7 @@
 import type { Advice } from "../../db/advisor/advisor.ts";
 import { LEVELS } from "../../db/advisor/finding.ts";
 import { type Activity, SLOW, type SlowTransaction, type StatementStatistics } from "../../db/transaction/activity.ts";
-import { CONSOLE, type Html, html, records, stampOf } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf } from "../../http/pages/html.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
 import { PREFIX, parseMetrics } from "../../telemetry/metrics.ts";
 import { LOOKS } from "./access.ts";
@@ -10,6 +10,7 @@ import type { View, ViewInput } from "./console.ts";
 import { EVENTS, latestEvents } from "./events.ts";
 import { type KeptMail, MAIL, mailsTable } from "./mail.ts";
 import { countText } from "./numbers.ts";
+import { CONSOLE } from "./path.ts";
 
 export type ActivityOptions = {
   /** Null where the advisor is off, or has not run yet. */

@@ -4,11 +4,12 @@ import { COMMAND } from "../../config/command.ts";
 import { isTransient } from "../../db/errors.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { isOfOtherSite } from "../../http/operations/operator.ts";
-import { CONSOLE, current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
+import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
 import { type IconName, icon } from "../../http/pages/icons.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { exchangeOf } from "../../http/pipeline/exchange.ts";
 import { byMethod } from "../../http/pipeline/express.ts";
+import { CONSOLE } from "./path.ts";
 import type { ConsoleSessions, Operator } from "./session.ts";
 
 /** One page of the console. */

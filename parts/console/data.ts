@@ -3,7 +3,7 @@ import type { Catalog, Table } from "../../db/catalog/catalog.ts";
 import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
-import { CONSOLE, type Html, html, table as tableOf } from "../../http/pages/html.ts";
+import { type Html, html, table as tableOf } from "../../http/pages/html.ts";
 import type { InProcessRequest } from "../../http/pipeline/in-process.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, selectField } from "./caller-form.ts";
 import type { Rendered, View, ViewInput } from "./console.ts";
@@ -21,6 +21,7 @@ import {
 } from "./data-request.ts";
 import { type RowOptions, rowPage } from "./data-row.ts";
 import { nameOf } from "./diagram.ts";
+import { CONSOLE } from "./path.ts";
 import type { Tried, TryOptions } from "./try.ts";
 
 export type DataOptions = AsOptions & Pick<TryOptions, "send" | "onTried"> & { catalog(): Catalog };

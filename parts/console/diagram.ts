@@ -1,6 +1,7 @@
 import type { Table } from "../../db/catalog/catalog.ts";
-import { CONSOLE, type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../http/pages/html.ts";
 import { type Placement, type Point, placeInLayers } from "./layers.ts";
+import { CONSOLE } from "./path.ts";
 
 /** A foreign key between two tables of a diagram. */
 type ForeignKey = {

@@ -1,8 +1,9 @@
 import type { z } from "zod";
-import { CONSOLE, type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
 import type { EventAnswer, EventListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View } from "./console.ts";
+import { CONSOLE } from "./path.ts";
 
 type Events = z.infer<typeof EventListAnswer>;
 type Event = z.infer<typeof EventAnswer>;

@@ -1,9 +1,10 @@
 import type { Activity, RunningStatement } from "../../db/transaction/activity.ts";
-import { CONSOLE, type Html, html, records, table } from "../../http/pages/html.ts";
+import { type Html, html, records, table } from "../../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
 import { chartsOf } from "./charts.ts";
 import type { View } from "./console.ts";
 import { hasLabels, type Point, type Reading, sumOf } from "./history.ts";
+import { CONSOLE } from "./path.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */

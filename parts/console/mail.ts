@@ -1,6 +1,7 @@
-import { CONSOLE, type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
 import type { MailService } from "../../rest-gateway/auth/mail/mail.ts";
 import type { View } from "./console.ts";
+import { CONSOLE } from "./path.ts";
 
 export const MAIL = `${CONSOLE}/mail`;
 

@@ -4,9 +4,10 @@ import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
 import type { Index } from "../../db/catalog/storage.ts";
 import type { Policy } from "../../db/rights/policies.ts";
-import { CONSOLE, type Html, html, records, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import { backToAll, drawing, linkTo, nameOf } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
+import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
 import type { SchemaOptions } from "./schema.ts";
 

@@ -2,11 +2,12 @@ import type { Catalog, Role, Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
 import type { Index, TableSize } from "../../db/catalog/storage.ts";
 import type { Policy } from "../../db/rights/policies.ts";
-import { CONSOLE, type Html, html, records, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import type { View } from "./console.ts";
 import { allTables } from "./data-request.ts";
 import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
+import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
 import { tablePage } from "./schema-table.ts";
 

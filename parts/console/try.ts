@@ -3,7 +3,7 @@ import { jsonObject } from "../../db/advisor/asked-change.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { TriedTransaction } from "../../db/transaction/trial.ts";
-import { CONSOLE, Html, html, table } from "../../http/pages/html.ts";
+import { Html, html, table } from "../../http/pages/html.ts";
 import type { InProcessRequest, InProcessResponse } from "../../http/pipeline/in-process.ts";
 import type { Phase } from "../../telemetry/span.ts";
 import {
@@ -21,6 +21,7 @@ import {
   selectField,
 } from "./caller-form.ts";
 import { csrfField, type View, type ViewInput } from "./console.ts";
+import { CONSOLE } from "./path.ts";
 
 /** What came of a trial. */
 export type Tried = {

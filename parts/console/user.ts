@@ -1,10 +1,11 @@
 import type { z } from "zod";
-import { badge, CONSOLE, Html, html, timeOf } from "../../http/pages/html.ts";
+import { badge, Html, html, timeOf } from "../../http/pages/html.ts";
 import type { AdminUserAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { type AdminApi, Refused } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type ViewInput } from "./console.ts";
 import { EVENTS } from "./events.ts";
+import { CONSOLE } from "./path.ts";
 
 export const USERS = `${CONSOLE}/users`;
 

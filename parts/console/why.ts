@@ -4,7 +4,7 @@ import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalo
 import { isTransient } from "../../db/errors.ts";
 import type { Policy } from "../../db/rights/policies.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../../db/rights/row-access.ts";
-import { CONSOLE, type Html, html, table } from "../../http/pages/html.ts";
+import { type Html, html, table } from "../../http/pages/html.ts";
 import {
   type AsOptions,
   asFields,
@@ -18,6 +18,7 @@ import {
   outcomeOf,
 } from "./caller-form.ts";
 import { csrfField, type View } from "./console.ts";
+import { CONSOLE } from "./path.ts";
 import type { Operator } from "./session.ts";
 import { changeExplanation, changeFields, eventIn, obstaclesList, type WhyChangeOptions } from "./why-change.ts";
 

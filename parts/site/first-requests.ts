@@ -1,5 +1,7 @@
+import { exposureOf } from "../../db/catalog/exposure.ts";
 import { type Html, html } from "../../http/pages/html.ts";
 import { codeBlock } from "../../pages/code.ts";
+import type { Core } from "../../service/part.ts";
 
 type Table = { readonly schema: string; readonly name: string };
 
@@ -12,6 +14,16 @@ export type FirstRequests = {
   /** An operation that runs on the GraphQL schema; null without GraphQL. */
   readonly query: string | null;
 };
+
+/** What a first request may use: the readable table with the most relationships. */
+export async function readFirstRequests({ catalog, graphql, settings, anonKey }: Core): Promise<FirstRequests> {
+  const { tables } = exposureOf(catalog.current, settings.current.dbAnonRole);
+  const [found] = tables
+    .filter(({ table, columns }) => table.kind === "table" && columns.select === "all")
+    .toSorted((a, b) => b.table.relationships.length - a.table.relationships.length);
+  const table = found === undefined ? null : { schema: found.table.schema, name: found.table.name };
+  return { table, anonKey, query: (await graphql?.examples())?.[0]?.query ?? null };
+}
 
 /** Requests to copy, which work as they are. */
 export function firstRequestsOf(url: string, { table, anonKey, query }: FirstRequests): Html {

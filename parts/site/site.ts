@@ -9,8 +9,7 @@ import { docsOf } from "../../pages/documents.ts";
 import { contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 import type { Base } from "../../service/part.ts";
 import { listGroups } from "./contents.ts";
-import { firstRequestsOf } from "./first-requests.ts";
-import { readFirstRequests } from "./readable-table.ts";
+import { firstRequestsOf, readFirstRequests } from "./first-requests.ts";
 
 /** Something that the service offers. `url` is complete, because clients copy it. */
 type Offer = { readonly icon: IconName; readonly name: string; readonly url: string; readonly about: string };

@@ -269,8 +269,8 @@ test.each([
   ["GRAPHIQL", "off", "PARTS=-explorer leaves it out"],
   ["DOCS", "on", "PARTS=+site,+reference opens"],
   ["AUTH_PAGES", "off", "PARTS=-account-pages leaves the pages out"],
-])("the setting %s that another one has replaced is refused with what to write now", (name, value, cure) => {
-  expect(() => readConfig({ [name]: value })).toThrow(`${name} is no setting any more: `);
+])("the replaced setting %s is refused, with what to write instead", (name, value, cure) => {
+  expect(() => readConfig({ [name]: value })).toThrow(`${name} is no longer a setting: `);
   expect(() => readConfig({ [name]: value })).toThrow(cure);
   // A file of an application may name it without a value.
   expect(() => readConfig({ [name]: "" })).not.toThrow();
@@ -517,7 +517,7 @@ test.each([
       `PARTS must be a list of parts such as console,site, or of changes such as +console,-site (is "${text}")`,
     ] as const),
   ]),
-  ["PARTS", "none,site", 'PARTS names parts beside none (is "none,site")'],
+  ["PARTS", "none,site", 'PARTS must not name other parts beside none (is "none,site")'],
   ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],
   ["CORS_ORIGINS", "app.example.com", `${WEB_ORIGINS} (is "app.example.com")`],
   ["CORS_ORIGINS", "https://app.example.com/", `${WEB_ORIGINS} (is "https://app.example.com/")`],

@@ -39,7 +39,9 @@ test.each([
 });
 
 test("a name that no part has, and a part without one that it needs, stop the start", async () => {
-  await expect(names("+consol")).rejects.toThrow("PARTS names consol; the parts are mail, console, site");
+  await expect(names("+consol")).rejects.toThrow(
+    "PARTS names consol, which is not a part; the parts are mail, console, site",
+  );
   await expect(names("console")).rejects.toThrow("PARTS: console needs mail, which is not open: name both, or neither");
 });
 

@@ -25,7 +25,7 @@ export async function failWithPage(call: Failed, error: unknown, title: string):
   // A fault of the service: the error handler masks and logs it.
   if (!(error instanceof Problem)) throw error;
   await report(call, error);
-  const wire = attempt.start?.wire === undefined ? undefined : auth.federated.wires.get(attempt.start.wire);
+  const wire = attempt.start && auth.federated.wires.get(attempt.start.wire ?? "");
   if (wire) return response.redirect(303, failureUrl(wire, attempt.start!, error));
   if (wantsJson(request, attempt)) throw error;
   const problem = restAnswer(error);

@@ -111,7 +111,7 @@ describe("/", () => {
     }
   });
 
-  test("is not served without the part, as the documents but the one that responses name", async () => {
+  test("is 404 without the part, and so is every document but the errors", async () => {
     const off = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
     try {
       for (const path of ["/", "/docs/tables", "/docs/schema.graphql"])

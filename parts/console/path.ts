@@ -1,0 +1,2 @@
+/** Where the console is. */
+export const CONSOLE = "/console";
