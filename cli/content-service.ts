@@ -97,15 +97,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   advise: {
     about: "print the mistakes in the database, and the SQL that fixes them",
-    load: async () => (await import("./advise.ts")).adviseCommand,
+    load: async () => (await import("../parts/advisor/advise.ts")).adviseCommand,
   },
   doctor: {
     about: "check the database and the connection to it, or identity providers",
-    load: async () => (await import("./doctor.ts")).doctor,
+    load: async () => (await import("../parts/advisor/doctor/doctor.ts")).doctor,
   },
   why: {
     about: "say why a subscriber does not receive a change",
-    load: async () => (await import("./why.ts")).why,
+    load: async () => (await import("../parts/advisor/why/why.ts")).why,
   },
   mail: {
     about: "render the e-mails of the service to a page",

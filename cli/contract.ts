@@ -1,11 +1,11 @@
 import pg from "pg";
 import type { Configured } from "../app/configured.ts";
-import type { Finding } from "../db/advisor/finding.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { callerRoles, type Exposure, exposureOf } from "../db/catalog/exposure.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import type { Logins } from "../db/cluster/provision.ts";
+import type { Finding } from "../db/findings/finding.ts";
 import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaChange, schemaChanges } from "../graphql/schema/contract-changes.ts";
 import { type BuiltSchema, buildSchema, schemaSettings } from "../graphql/schema/schema.ts";

@@ -4,7 +4,7 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
-import { setupOf } from "../db/advisor/finding.ts";
+import { setupOf } from "../db/findings/finding.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, readService, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./schema-options.ts";

@@ -1,8 +1,5 @@
 import { join } from "node:path";
 import type { Configured } from "../app/configured.ts";
-import { advise } from "../db/advisor/advisor.ts";
-import { CALLER_ROLES, type Finding, sorted } from "../db/advisor/finding.ts";
-import { readAcceptances } from "../db/advisor/live.ts";
 import { baseOf, installWithBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { inNewDatabase } from "../db/cluster/compare.ts";
@@ -13,6 +10,9 @@ import { type Judgement, judge, MIGRATION_RULES } from "../db/cluster/migration-
 import type { ModuleChoice } from "../db/cluster/modules.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { type Rehearsal, rehearse } from "../db/cluster/rehearsal.ts";
+import { CALLER_ROLES, type Finding, sorted } from "../db/findings/finding.ts";
+import { advise } from "../parts/advisor/advisor.ts";
+import { readAcceptances } from "../parts/advisor/live.ts";
 import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
 
 /** What is wrong with `current.sql`, and what it changes for clients. */

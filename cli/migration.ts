@@ -5,7 +5,6 @@ import pg from "pg";
 import { MIGRATIONS } from "../app/application.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
-import { sentenceOf } from "../db/advisor/finding.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
@@ -20,6 +19,7 @@ import { type Committed, CURRENT, hasCurrent, readCommitted } from "../db/cluste
 import { inTransaction } from "../db/cluster/modules.ts";
 import { statementsOf } from "../db/cluster/statements.ts";
 import { remember } from "../db/cluster/tried-statements.ts";
+import { sentenceOf } from "../db/findings/finding.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import {
   CommandError,

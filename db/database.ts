@@ -1,11 +1,11 @@
 import pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { Diagnosis, type Failure } from "../parts/advisor/diagnosis.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
 import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts";
 import { ByteBudget } from "./admission/byte-budget.ts";
-import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";

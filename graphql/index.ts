@@ -2,7 +2,7 @@
 import "../plugins/transliteration.ts";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { sentenceOf } from "../db/advisor/finding.ts";
+import { sentenceOf } from "../db/findings/finding.ts";
 import { messagesFor } from "../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
-import { LiveAdvisor } from "../db/advisor/live.ts";
+import { LiveAdvisor } from "../parts/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/mode.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
-import type { LiveAdvisor } from "../db/advisor/live.ts";
+import type { LiveAdvisor } from "../parts/advisor/live.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";

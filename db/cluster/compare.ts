@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import pg from "pg";
-import { advise } from "../advisor/advisor.ts";
-import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
+import { advise } from "../../parts/advisor/advisor.ts";
+import { CALLER_ROLES, type Finding } from "../findings/finding.ts";
 import { baseOf, installWithBase } from "./base.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";

@@ -1,8 +1,8 @@
+import type { Failure } from "../../parts/advisor/diagnosis.ts";
 import type { Times } from "../../telemetry/histogram.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
-import type { Failure } from "../advisor/diagnosis.ts";
 import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";

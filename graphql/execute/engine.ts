@@ -1,7 +1,7 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
-import { type Finding, lineOf } from "../../db/advisor/finding.ts";
+import { type Finding, lineOf } from "../../db/findings/finding.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import pg from "pg";
 import "postgraphile";
-import type { Finding } from "../../db/advisor/finding.ts";
+import type { Finding } from "../../db/findings/finding.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { type SmartTag, unreadEnum } from "./smart-tag.ts";

@@ -1,4 +1,4 @@
-import { type Finding, sentenceOf } from "../../db/advisor/finding.ts";
+import { type Finding, sentenceOf } from "../../db/findings/finding.ts";
 import type { Labels, PgObject } from "./pg-objects.ts";
 import type { SmartTag } from "./smart-tag.ts";
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Finding, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
+import { type Finding, lineOf, sentenceOf } from "../../db/findings/finding.ts";
 import { Debounced } from "../../db/follow/debounced.ts";
 import type { Engine } from "../execute/engine.ts";
 import { notBuilt } from "./schema.ts";

@@ -4,7 +4,7 @@ import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchema } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
-import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/advisor/finding.ts";
+import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/findings/finding.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { contractPreset } from "../../plugins/index.ts";

@@ -1,7 +1,7 @@
 import { problem } from "../../db/problems/problem.ts";
-import type { InProcessRequest, InProcessResponse } from "../../http/pipeline/in-process.ts";
 import { FormFault } from "./caller-form.ts";
 import { type ConsoleFile, SIGN_IN, type ViewInput } from "./console.ts";
+import type { InProcessRequest, InProcessResponse } from "./in-process.ts";
 
 /** Sends a request to the interfaces of the service with these headers. Null if the response takes too long. */
 export type SendRequest = (request: InProcessRequest, from: ViewInput["request"]) => Promise<InProcessResponse | null>;

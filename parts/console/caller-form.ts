@@ -1,8 +1,8 @@
-import { jsonObject, QuestionFault } from "../../db/advisor/asked-change.ts";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import type { Role } from "../../db/catalog/catalog.ts";
 import { Html, html } from "../../http/pages/html.ts";
 import { type Account, callerOfAccount, SIGN_IN_CLAIMS } from "../../identity/account.ts";
+import { jsonObject, QuestionFault } from "../advisor/why/asked-change.ts";
 import type { Operator } from "./session.ts";
 
 type Field = { readonly name: string; readonly label: string; readonly value: string };

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Catalog, Table } from "../../db/catalog/catalog.ts";
 import { isOperator, OPERATORS } from "../../db/filters/operators.ts";
-import type { InProcessRequest, InProcessResponse } from "../../http/pipeline/in-process.ts";
+import type { InProcessRequest, InProcessResponse } from "./in-process.ts";
 
 /** `["status", "eq", "DRAFT"]` */
 export type RowFilter = readonly [column: string, operator: string, value: string];

@@ -1,8 +1,7 @@
-import { jsonObject } from "../../db/advisor/asked-change.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Column } from "../../db/catalog/catalog.ts";
 import { Html, html, records } from "../../http/pages/html.ts";
-import type { InProcessRequest } from "../../http/pipeline/in-process.ts";
+import { jsonObject } from "../advisor/why/asked-change.ts";
 import { FormFault, marksOf, messageFor, nameOfCaller } from "./caller-form.ts";
 import { csrfField, type Rendered, type ViewInput } from "./console.ts";
 import {
@@ -18,6 +17,7 @@ import {
   versionOf,
 } from "./data-request.ts";
 import { nameOf } from "./diagram.ts";
+import type { InProcessRequest } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
 import { type Tried, transaction } from "./try.ts";
 

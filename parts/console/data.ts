@@ -4,7 +4,6 @@ import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
 import { type Html, html, table as tableOf } from "../../http/pages/html.ts";
-import type { InProcessRequest } from "../../http/pipeline/in-process.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, selectField } from "./caller-form.ts";
 import type { Rendered, View, ViewInput } from "./console.ts";
 import {
@@ -21,6 +20,7 @@ import {
 } from "./data-request.ts";
 import { type RowOptions, rowPage } from "./data-row.ts";
 import { nameOf } from "./diagram.ts";
+import type { InProcessRequest } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
 import type { Tried, TryOptions } from "./try.ts";
 

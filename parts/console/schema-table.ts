@@ -2,7 +2,6 @@ import type { Column, Relationship, Table } from "../../db/catalog/catalog.ts";
 import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
-import type { Index } from "../../db/catalog/storage.ts";
 import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import { backToAll, drawing, linkTo, nameOf } from "./diagram.ts";
@@ -10,6 +9,7 @@ import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
 import type { SchemaOptions } from "./schema.ts";
+import type { Index } from "./storage.ts";
 
 /** The page of one table: its neighbours, columns, keys, indexes, policies, and what each role may do. */
 export async function tablePage(table: Table, tables: readonly Table[], options: SchemaOptions): Promise<Html> {

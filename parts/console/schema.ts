@@ -1,6 +1,5 @@
 import type { Catalog, Role, Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
-import type { Index, TableSize } from "../../db/catalog/storage.ts";
 import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import type { View } from "./console.ts";
@@ -10,6 +9,7 @@ import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
 import { tablePage } from "./schema-table.ts";
+import type { Index, TableSize } from "./storage.ts";
 
 export type SchemaOptions = {
   catalog(): Catalog;

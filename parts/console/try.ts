@@ -1,11 +1,10 @@
 import { tryJson } from "../../config/json-file.ts";
-import { jsonObject } from "../../db/advisor/asked-change.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { TriedTransaction } from "../../db/transaction/trial.ts";
 import { Html, html, table } from "../../http/pages/html.ts";
-import type { InProcessRequest, InProcessResponse } from "../../http/pipeline/in-process.ts";
 import type { Phase } from "../../telemetry/span.ts";
+import { jsonObject } from "../advisor/why/asked-change.ts";
 import {
   type AsOptions,
   asFields,
@@ -21,6 +20,7 @@ import {
   selectField,
 } from "./caller-form.ts";
 import { csrfField, type View, type ViewInput } from "./console.ts";
+import type { InProcessRequest, InProcessResponse } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
 
 /** What came of a trial. */

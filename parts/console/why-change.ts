@@ -1,13 +1,13 @@
-import { type AskedEvent, EVENTS } from "../../db/advisor/asked-change.ts";
-import type { Step } from "../../db/advisor/change-setup.ts";
-import type { MissingChangeCheck, Reception } from "../../db/advisor/missing-change.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Table } from "../../db/catalog/catalog.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
 import { FilterError } from "../../db/rights/filter.ts";
-import type { Obstacle } from "../../db/rights/row-access.ts";
 import { type Html, html, table } from "../../http/pages/html.ts";
-import { parseStreamFilter } from "../../rest-gateway/table/stream/filter.ts";
+import { type AskedEvent, EVENTS } from "../advisor/why/asked-change.ts";
+import type { Step } from "../advisor/why/change-setup.ts";
+import type { MissingChangeCheck, Reception } from "../advisor/why/missing-change.ts";
+import type { Obstacle } from "../advisor/why/row-access.ts";
+import { parseStreamFilter } from "../advisor/why/stream-filter.ts";
 import { FormFault, inputField, nameOfCaller, selectField } from "./caller-form.ts";
 
 export type WhyChangeOptions = {

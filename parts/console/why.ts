@@ -1,10 +1,10 @@
-import { askedKey, askedTable, hasRows, MAX_KEY } from "../../db/advisor/asked-change.ts";
 import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { isTransient } from "../../db/errors.ts";
 import type { Policy } from "../../db/rights/policies.ts";
-import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../../db/rights/row-access.ts";
 import { type Html, html, table } from "../../http/pages/html.ts";
+import { askedKey, askedTable, hasRows, MAX_KEY } from "../advisor/why/asked-change.ts";
+import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../advisor/why/row-access.ts";
 import {
   type AsOptions,
   asFields,

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Finding } from "../../db/advisor/finding.ts";
+import type { Finding } from "../../db/findings/finding.ts";
 import { type DatabaseErrorLike, isTimeout } from "../../db/errors.ts";
 import { type Metrics, Tally } from "../../telemetry/metrics.ts";
 

@@ -2,9 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { doctor } from "../../cli/doctor.ts";
 import { reset, url } from "../../cli/embedded-database.ts";
 import { example } from "../../cli/example.ts";
 import { image } from "../../cli/image.ts";
@@ -14,6 +12,8 @@ import { migrationCommand } from "../../cli/migration.ts";
 import { types } from "../../cli/types.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { user } from "../../cli/user.ts";
+import { adviseCommand } from "../../parts/advisor/advise.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 type Settings = Readonly<Record<string, string>>;

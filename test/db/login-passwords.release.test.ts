@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { doctor } from "../../cli/doctor.ts";
 import { upgrade } from "../../cli/upgrade.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import type { Finding } from "../../db/advisor/finding.ts";
+import type { Finding } from "../../db/findings/finding.ts";
+import { adviseCommand } from "../../parts/advisor/advise.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { healthOf } from "../support/service.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";

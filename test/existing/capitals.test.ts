@@ -1,6 +1,6 @@
 import { expect, inject, onTestFinished, test } from "vitest";
-import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
+import { adviseCommand } from "../../parts/advisor/advise.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { healthOf, startTestService } from "../support/service.ts";

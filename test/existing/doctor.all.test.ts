@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { clockCheck } from "../../cli/database-checks.ts";
-import { doctor } from "../../cli/doctor.ts";
+import { clockCheck } from "../../parts/advisor/doctor/database-checks.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { hasPgBouncer, startPooler } from "../support/pooler.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { why } from "../../cli/why.ts";
+import { why } from "../../parts/advisor/why/why.ts";
 import { consoleClient, textOf } from "../support/console-client.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { organisationId, startTrackit, type Trackit, taskId, userId } from "./trackit.ts";

@@ -4,8 +4,8 @@ import { createServer, get, type IncomingMessage, type RequestListener } from "n
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { sendInProcess } from "../../http/pipeline/in-process.ts";
 import { endAndFree } from "../../http/pipeline/response.ts";
+import { sendInProcess } from "../../parts/console/in-process.ts";
 
 /** More than the kernel buffers for a client that does not read. */
 const BYTES = 16_000_000;

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { advise } from "../../db/advisor/advisor.ts";
+import { advise } from "../../parts/advisor/advisor.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 

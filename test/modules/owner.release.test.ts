@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { doctor } from "../../cli/doctor.ts";
 import { upgrade } from "../../cli/upgrade.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { startTestService } from "../support/service.ts";
 import { applicationOf, connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 

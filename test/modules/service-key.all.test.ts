@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { doctor } from "../../cli/doctor.ts";
 import { key } from "../../cli/key.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { refusalsOf } from "../support/refusals.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 import { connected, EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";

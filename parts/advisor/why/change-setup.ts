@@ -1,10 +1,10 @@
 import type { ClientBase, Pool } from "pg";
-import { quoteIfNeeded, type Table } from "../catalog/catalog.ts";
-import { creationOf, obstacleOf } from "../changes/publication-plan.ts";
-import { type PublicationState, serverVersion, type TableState } from "../changes/publication-state.ts";
-import type { Obstacle } from "../rights/row-access.ts";
+import { quoteIfNeeded, type Table } from "../../../db/catalog/catalog.ts";
+import { creationOf, obstacleOf } from "../../../db/changes/publication-plan.ts";
+import { type PublicationState, serverVersion, type TableState } from "../../../db/changes/publication-state.ts";
+import { inWords, readPublished, statementsOf } from "../changes.ts";
 import { type AskedEvent, stateOf } from "./asked-change.ts";
-import { inWords, readPublished, statementsOf } from "./changes.ts";
+import type { Obstacle } from "./row-access.ts";
 
 /** One of the conditions under which a subscriber receives a change. */
 export type Step = {

@@ -1,4 +1,4 @@
-import type { Caller } from "../caller.ts";
+import type { Caller } from "../../../db/caller.ts";
 import {
   type Catalog,
   quoteIfNeeded,
@@ -6,16 +6,16 @@ import {
   type Setting,
   type Table,
   type TablePrivilege,
-} from "../catalog/catalog.ts";
-import { tableExposure } from "../catalog/exposure.ts";
-import { mayUseColumn, mayUseSchema, mayUseTable } from "../catalog/grants.ts";
-import type { Database } from "../database.ts";
-import { quoteIdentifier } from "../sql.ts";
-import { type Identity, NO_REQUEST } from "../transaction/identity.ts";
-import { writeArray } from "../wire/array-text.ts";
-import { appliesTo, type Policy, type PolicyCommand } from "./policies.ts";
-import { isRestricted } from "./rights.ts";
-import { rowSource } from "./row-source.ts";
+} from "../../../db/catalog/catalog.ts";
+import { tableExposure } from "../../../db/catalog/exposure.ts";
+import { mayUseColumn, mayUseSchema, mayUseTable } from "../../../db/catalog/grants.ts";
+import type { Database } from "../../../db/database.ts";
+import { appliesTo, type Policy, type PolicyCommand } from "../../../db/rights/policies.ts";
+import { isRestricted } from "../../../db/rights/rights.ts";
+import { rowSource } from "../../../db/rights/row-source.ts";
+import { quoteIdentifier } from "../../../db/sql.ts";
+import { type Identity, NO_REQUEST } from "../../../db/transaction/identity.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
 
 /** Whether a caller may use one row with one command, and why. */
 export type Verdict = {

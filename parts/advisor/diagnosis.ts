@@ -2,11 +2,11 @@ import { LRUCache } from "lru-cache";
 import type { Pool } from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Logger } from "pino";
-import { type Catalog, quoteIfNeeded, type Table, type TablePrivilege } from "../catalog/catalog.ts";
-import { mayUseColumn, mayUseTable } from "../catalog/grants.ts";
-import { retryLocked } from "../follow/lock-retries.ts";
+import { type Catalog, quoteIfNeeded, type Table, type TablePrivilege } from "../../db/catalog/catalog.ts";
+import { mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
+import { sentenceOf } from "../../db/findings/finding.ts";
+import { retryLocked } from "../../db/follow/lock-retries.ts";
 import { advise } from "./advisor.ts";
-import { sentenceOf } from "./finding.ts";
 
 /** An error that the database has raised, with what it was doing. */
 export type Failure = {

@@ -1,4 +1,4 @@
-import { quoteIfNeeded } from "../catalog/catalog.ts";
+import { quoteIfNeeded } from "../../db/catalog/catalog.ts";
 import {
   indexOutside,
   isOperator,
@@ -7,7 +7,7 @@ import {
   type Token,
   tokensOf,
   withoutBrackets,
-} from "../catalog/sql-tokens.ts";
+} from "../../db/catalog/sql-tokens.ts";
 
 /**
  * The value of an expression if the claims of the caller name no user, for every row: a constant as text, null, or what is not known.

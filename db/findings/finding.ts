@@ -1,8 +1,8 @@
 import type { ClientBase } from "pg";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
+import type { AdviceOptions } from "../../parts/advisor/advisor.ts";
 import { loginName } from "../cluster/provision.ts";
-import type { AdviceOptions } from "./advisor.ts";
 
 /** `error`: rows leak or requests fail. `warning`: something is missing or slow. `note`: an improvement is possible. */
 export type Level = (typeof LEVELS)[number];

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { advise, parseAcceptances, readRules } from "../../db/advisor/advisor.ts";
-import { CALLER_ROLES, type Finding, grouped } from "../../db/advisor/finding.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { CALLER_ROLES, type Finding, grouped } from "../../../db/findings/finding.ts";
+import { advise, parseAcceptances, readRules } from "../../../parts/advisor/advisor.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

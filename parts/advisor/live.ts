@@ -4,11 +4,11 @@ import pg from "pg";
 import type { Logger } from "pino";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
-import type { Catalog } from "../catalog/catalog.ts";
-import type { Logins } from "../cluster/provision.ts";
-import { Debounced } from "../follow/debounced.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import type { Logins } from "../../db/cluster/provision.ts";
+import { countsOf, type Finding, lineOf, setupWith, sorted } from "../../db/findings/finding.ts";
+import { Debounced } from "../../db/follow/debounced.ts";
 import { type Acceptances, type Advice, advise, parseAcceptances } from "./advisor.ts";
-import { countsOf, type Finding, lineOf, setupWith, sorted } from "./finding.ts";
 
 type LiveAdvisorOptions = {
   readonly pool: Pool;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { evaluateWithoutUser } from "../../db/advisor/user-conditions.ts";
+import { evaluateWithoutUser } from "../../../parts/advisor/user-conditions.ts";
 
 const FUNCTIONS = new Map([
   [

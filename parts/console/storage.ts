@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
-import type { TableName } from "./catalog.ts";
+import type { TableName } from "../../db/catalog/catalog.ts";
+import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
 
 /** What a table takes, with its partitions. Sizes are bytes. */
 export type TableSize = TableName & {

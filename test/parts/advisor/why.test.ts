@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
-import { outcomeOf } from "../../cli/command.ts";
-import { why } from "../../cli/why.ts";
-import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { outcomeOf } from "../../../cli/command.ts";
+import { why } from "../../../parts/advisor/why/why.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {

@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { loadApplication, NO_APPLICATION } from "../../app/load.ts";
-import { adviseCommand } from "../../cli/advise.ts";
-import { outcomeOf } from "../../cli/command.ts";
-import { doctor } from "../../cli/doctor.ts";
-import { connected, type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
-import { hashCheaply } from "../support/cluster.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { JWT_SECRET, startTestService } from "../support/service.ts";
+import { loadApplication, NO_APPLICATION } from "../../../app/load.ts";
+import { outcomeOf } from "../../../cli/command.ts";
+import { adviseCommand } from "../../../parts/advisor/advise.ts";
+import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
+import { connected, type ForeignServer, SERVERS, startForeignServer } from "../../modules/foreign-server.ts";
+import { hashCheaply } from "../../support/cluster.ts";
+import type { TestDatabase } from "../../support/database.ts";
+import { JWT_SECRET, startTestService } from "../../support/service.ts";
 
 const HEADER = `--! Previous: -\n--! Hash: sha1:${"0".repeat(40)}\n--! Message: m\n--! AllowInvalidHash\n\n`;
 const NOTES = `

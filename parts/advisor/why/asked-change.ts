@@ -1,7 +1,7 @@
-import type { Catalog, Table } from "../catalog/catalog.ts";
-import type { Change, ChangedTable, Image } from "../changes/change.ts";
-import { parseRow } from "../changes/json.ts";
-import type { TableState } from "../changes/publication-state.ts";
+import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
+import type { Change, ChangedTable, Image } from "../../../db/changes/change.ts";
+import { parseRow } from "../../../db/changes/json.ts";
+import type { TableState } from "../../../db/changes/publication-state.ts";
 
 /** A change that a subscriber may receive. TRUNCATE has no row. */
 export const EVENTS = ["INSERT", "UPDATE", "DELETE"] as const;

@@ -1,14 +1,14 @@
-import type { Caller } from "../caller.ts";
-import { quoteIfNeeded, type Table } from "../catalog/catalog.ts";
-import { mayUseColumn } from "../catalog/grants.ts";
-import { lossOf } from "../changes/lost-changes.ts";
-import { CheckError, type Inquiry } from "../rights/checker.ts";
-import { FilterError, type FilterRequest, type PreparedFilter, sharedFilter } from "../rights/filter.ts";
-import type { Policy } from "../rights/policies.ts";
-import { columnsRead, type Rights, type View } from "../rights/rights.ts";
-import { missingGrants, type Obstacle, type RowAccessCheck } from "../rights/row-access.ts";
-import { SharedCheck } from "../rights/shared-check.ts";
-import { writeArray } from "../wire/array-text.ts";
+import type { Caller } from "../../../db/caller.ts";
+import { quoteIfNeeded, type Table } from "../../../db/catalog/catalog.ts";
+import { mayUseColumn } from "../../../db/catalog/grants.ts";
+import { lossOf } from "../../../db/changes/lost-changes.ts";
+import { CheckError, type Inquiry } from "../../../db/rights/checker.ts";
+import { FilterError, type FilterRequest, type PreparedFilter, sharedFilter } from "../../../db/rights/filter.ts";
+import type { Policy } from "../../../db/rights/policies.ts";
+import { columnsRead, type Rights, type View } from "../../../db/rights/rights.ts";
+import { SharedCheck } from "../../../db/rights/shared-check.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
+import { inWords, statementsOf } from "../changes.ts";
 import {
   type AskedChange,
   type AskedEvent,
@@ -19,7 +19,7 @@ import {
   stateOf,
 } from "./asked-change.ts";
 import { type ChangesSetup, fixable, type Step, setupSteps, step } from "./change-setup.ts";
-import { inWords, statementsOf } from "./changes.ts";
+import { missingGrants, type Obstacle, type RowAccessCheck } from "./row-access.ts";
 
 /** What a subscriber receives of a change, and the conditions for it. */
 export type Reception = {

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { adviseCommand } from "../../cli/advise.ts";
-import { outcomeOf } from "../../cli/command.ts";
-import { createTestDatabase } from "../support/database.ts";
-import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { outcomeOf } from "../../../cli/command.ts";
+import { adviseCommand } from "../../../parts/advisor/advise.ts";
+import { createTestDatabase } from "../../support/database.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
 
 const LEAK = "create table rates (id int primary key); grant select on rates to anon;";
 const REPORT = "the advisor has findings: npx content-service advise shows the SQL that fixes them";

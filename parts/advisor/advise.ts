@@ -1,15 +1,15 @@
 // Prints what is wrong in the database, and the SQL that fixes it.
 import { parseArgs } from "node:util";
 import type { ClientBase } from "pg";
-import type { Configured } from "../app/configured.ts";
-import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
-import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
-import { countsOf, type Finding, grouped, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
-import { readAcceptances } from "../db/advisor/live.ts";
-import { retryLocked } from "../db/follow/lock-retries.ts";
-import { settingsInDatabase } from "../db/transaction/live-settings.ts";
-import { CommandError, ownerUrl, readService, withOwner } from "./command.ts";
+import type { Configured } from "../../app/configured.ts";
+import { CommandError, ownerUrl, readService, withOwner } from "../../cli/command.ts";
+import { COMMAND } from "../../config/command.ts";
+import type { Environment } from "../../config/config.ts";
+import { countsOf, type Finding, grouped, LEVELS, type Level, setupOf, sorted } from "../../db/findings/finding.ts";
+import { retryLocked } from "../../db/follow/lock-retries.ts";
+import { settingsInDatabase } from "../../db/transaction/live-settings.ts";
+import { type Advice, type AdviceOptions, advise, readRules } from "./advisor.ts";
+import { readAcceptances } from "./live.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
@@ -79,8 +79,8 @@ export async function readAdvice(client: ClientBase, configured: Configured): Pr
 /** What GraphQL leaves out. Its schema is built with the grants of `login`, the login of callers. */
 async function leftOutFor(configured: Configured, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
-    import("./schema-options.ts"),
-    import("../graphql/schema/schema.ts"),
+    import("../../cli/schema-options.ts"),
+    import("../../graphql/schema/schema.ts"),
   ]);
   return withSchemaOptions(configured, login, findLeftOut);
 }

@@ -1,9 +1,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
+import { type Commented, type Finding, type Level, sorted } from "../../db/findings/finding.ts";
+import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
 import { findLostChanges } from "./changes.ts";
-import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
 import { type Candidate, FUNCTION_TEXTS, opensWithoutUser } from "./user-conditions.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */

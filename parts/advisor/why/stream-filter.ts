@@ -2,7 +2,7 @@ import { allOf } from "../../../db/filters/condition.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
 import { Problem } from "../../../db/problems/problem.ts";
 import { FilterError, type FilterRequest, filterRequestOf } from "../../../db/rights/filter.ts";
-import { parseQuery } from "../parse/query-string.ts";
+import { parseQuery } from "../../../rest-gateway/table/parse/query-string.ts";
 
 /** Levels of `and` and `or`. */
 const MAX_DEPTH = 10;

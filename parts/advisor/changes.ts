@@ -1,15 +1,15 @@
 import type { ClientBase, Pool } from "pg";
-import { quoteIfNeeded } from "../catalog/catalog.ts";
-import { lossOf } from "../changes/lost-changes.ts";
-import { creationOf, type Obstacle, obstacleOf } from "../changes/publication-plan.ts";
+import { quoteIfNeeded } from "../../db/catalog/catalog.ts";
+import { lossOf } from "../../db/changes/lost-changes.ts";
+import { creationOf, type Obstacle, obstacleOf } from "../../db/changes/publication-plan.ts";
 import {
   type PublicationState,
   publicationQuery,
   serverVersion,
   type TableState,
   tablesQuery,
-} from "../changes/publication-state.ts";
-import type { Commented, Level } from "./finding.ts";
+} from "../../db/changes/publication-state.ts";
+import type { Commented, Level } from "../../db/findings/finding.ts";
 
 type Options = {
   /** The served schemas. */

@@ -1,13 +1,14 @@
 // Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
-import { COMMAND } from "../config/command.ts";
-import type { Config, Environment } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
-import { isLoopbackUrl } from "../config/json-file.ts";
-import type { ProviderSettings } from "../config/providers.ts";
-import { createOutbound } from "../identity/outbound.ts";
-import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
-import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
-import { CommandError, ownerUrl, readService, withOwner } from "./command.ts";
+
+import { CommandError, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
+import { COMMAND } from "../../../config/command.ts";
+import type { Config, Environment } from "../../../config/config.ts";
+import { ConfigError } from "../../../config/config-error.ts";
+import { isLoopbackUrl } from "../../../config/json-file.ts";
+import type { ProviderSettings } from "../../../config/providers.ts";
+import { createOutbound } from "../../../identity/outbound.ts";
+import { type Check, diagnose, diagnoseIssuer, registration } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import type { ProviderRow } from "../../../rest-gateway/auth/federated/identity-repository.ts";
 import { checkDatabase, type DatabaseChecks } from "./database-checks.ts";
 
 const HELP = `\

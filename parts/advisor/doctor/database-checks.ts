@@ -1,28 +1,34 @@
 import type pg from "pg";
-import type { Configured } from "../app/configured.ts";
-import { COMMAND } from "../config/command.ts";
-import type { Config } from "../config/config.ts";
-import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../config/postgrest-names.ts";
-import { setupOf } from "../db/advisor/finding.ts";
-import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
-import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-plan.ts";
-import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
-import { withClient, withoutJit } from "../db/cluster/client.ts";
-import { shortageOf } from "../db/cluster/connections.ts";
-import { whyNoCaller } from "../db/cluster/foreign-auth.ts";
-import { passwordStep, refusalsOf, SOURCE, whyNotSettable, withOtherPasswords } from "../db/cluster/login-passwords.ts";
-import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
-import { hasCurrent } from "../db/cluster/migrations-folder.ts";
-import { cureFor, missingRights, stopsStart } from "../db/cluster/missing-rights.ts";
-import { hasModules } from "../db/cluster/modules.ts";
-import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
-import { findLogins, loginName } from "../db/cluster/provision.ts";
-import { whyNoServiceKey } from "../db/cluster/service-key.ts";
-import { whyNotAnnounced } from "../db/follow/notifications.ts";
-import { ignoredInDatabase, settingsInDatabase } from "../db/transaction/live-settings.ts";
-import { isPooled } from "../db/transaction/preparation.ts";
-import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
-import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
+import type { Configured } from "../../../app/configured.ts";
+import { COMMAND } from "../../../config/command.ts";
+import type { Config } from "../../../config/config.ts";
+import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../../../config/postgrest-names.ts";
+import { findChanges, prepareChanges, warningOf } from "../../../db/changes/mode.ts";
+import { noChangesOf, planReplicaIdentities } from "../../../db/changes/publication-plan.ts";
+import { type TableState, tablesQuery } from "../../../db/changes/publication-state.ts";
+import { withClient, withoutJit } from "../../../db/cluster/client.ts";
+import { shortageOf } from "../../../db/cluster/connections.ts";
+import { whyNoCaller } from "../../../db/cluster/foreign-auth.ts";
+import {
+  passwordStep,
+  refusalsOf,
+  SOURCE,
+  whyNotSettable,
+  withOtherPasswords,
+} from "../../../db/cluster/login-passwords.ts";
+import { pendingIn, readMigrationState, warningsIn } from "../../../db/cluster/migration-state.ts";
+import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
+import { cureFor, missingRights, stopsStart } from "../../../db/cluster/missing-rights.ts";
+import { hasModules } from "../../../db/cluster/modules.ts";
+import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../../../db/cluster/open.ts";
+import { findLogins, loginName } from "../../../db/cluster/provision.ts";
+import { whyNoServiceKey } from "../../../db/cluster/service-key.ts";
+import { setupOf } from "../../../db/findings/finding.ts";
+import { whyNotAnnounced } from "../../../db/follow/notifications.ts";
+import { ignoredInDatabase, settingsInDatabase } from "../../../db/transaction/live-settings.ts";
+import { isPooled } from "../../../db/transaction/preparation.ts";
+import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { checkAccounts } from "./account-checks.ts";
 import { checkAdvice } from "./advice-check.ts";
 

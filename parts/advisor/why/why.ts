@@ -1,22 +1,15 @@
 // Says why a subscriber does not receive a change.
 import { parseArgs } from "node:util";
-import { COMMAND } from "../config/command.ts";
-import type { Config, Environment } from "../config/config.ts";
-import {
-  type AskedEvent,
-  askedKey,
-  askedTable,
-  EVENTS,
-  jsonObject,
-  QuestionFault,
-} from "../db/advisor/asked-change.ts";
-import type { Step } from "../db/advisor/change-setup.ts";
-import type { Reception } from "../db/advisor/missing-change.ts";
-import { anonymous } from "../db/caller.ts";
-import { FilterError } from "../db/rights/filter.ts";
-import { parseStreamFilter } from "../rest-gateway/table/stream/filter.ts";
-import { CommandError, readSettings } from "./command.ts";
-import { withMissingChange } from "./missing-change.ts";
+import { CommandError, readSettings } from "../../../cli/command.ts";
+import { COMMAND } from "../../../config/command.ts";
+import type { Config, Environment } from "../../../config/config.ts";
+import { anonymous } from "../../../db/caller.ts";
+import { FilterError } from "../../../db/rights/filter.ts";
+import { type AskedEvent, askedKey, askedTable, EVENTS, jsonObject, QuestionFault } from "./asked-change.ts";
+import type { Step } from "./change-setup.ts";
+import { withMissingChange } from "./database.ts";
+import type { Reception } from "./missing-change.ts";
+import { parseStreamFilter } from "./stream-filter.ts";
 
 const HELP = `\
 Says why a subscriber does not receive a change of a row. Nothing is changed.
