@@ -6,7 +6,8 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import module from "node:module";
 import { dirname, extname, join, resolve } from "node:path";
-import { COMMAND } from "../config/command.ts";
+import { COMMAND, type Commands } from "../config/command.ts";
+import { PARTS } from "../parts/list.ts";
 
 /** The oldest Node that runs the service. */
 const MIN_NODE = [24, 2];
@@ -27,14 +28,6 @@ const PRODUCTION = { NODE_ENV: "production", GRAPHILE_ENV: "production" };
 /** Where Node keeps what it has compiled, relative to the folder of the application. */
 const COMPILED = "node_modules/.cache/compiled";
 
-type Command = {
-  readonly about: string;
-  /** Returns the output of the command. Throws CommandError. */
-  readonly load: () => Promise<(args: string[]) => Promise<string>>;
-  /** Variables of the environment, in addition to those of every command. */
-  readonly environment?: Readonly<Record<string, string>>;
-};
-
 const START = "start";
 const DEV = "dev";
 
@@ -49,7 +42,7 @@ db/migrations/current.sql runs after a change in db/migrations or db/schema. If 
 The settings are those of ${COMMAND} start, and those of the file .env. It writes database.types.ts.
 `;
 
-const COMMANDS: Readonly<Record<string, Command>> = {
+const COMMANDS: Commands = {
   init: {
     about: "make an application, with --database <url> for a database that you have",
     load: async () => (await import("./init.ts")).init,
@@ -95,18 +88,6 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "check that trusted documents fit the GraphQL schema",
     load: async () => (await import("./documents.ts")).documents,
   },
-  advise: {
-    about: "print the mistakes in the database, and the SQL that fixes them",
-    load: async () => (await import("../parts/advisor/advise.ts")).adviseCommand,
-  },
-  doctor: {
-    about: "check the database and the connection to it, or identity providers",
-    load: async () => (await import("../parts/advisor/doctor/doctor.ts")).doctor,
-  },
-  why: {
-    about: "say why a subscriber does not receive a change",
-    load: async () => (await import("../parts/advisor/why/why.ts")).why,
-  },
   mail: {
     about: "render the e-mails of the service to a page",
     load: async () => (await import("./mail.ts")).mail,
@@ -127,6 +108,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "ask the service on this machine whether it is ready, for health checks",
     load: async () => (await import("./ready.ts")).ready,
   },
+  ...Object.assign({}, ...PARTS.map(({ commands }) => commands)),
 };
 
 const HELP = `\

@@ -4,7 +4,7 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
-import { setupOf } from "../db/findings/finding.ts";
+import { loginsOfCallers } from "../db/cluster/provision.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, readService, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./schema-options.ts";
@@ -75,8 +75,8 @@ const readFiles = (files: readonly string[]): [string, string][] =>
 /** The schema that the service serves: its login, and not the owner, decides what it contains. */
 async function readSchema(configured: Configured) {
   const { config } = configured;
-  const { logins } = await withOwner(config, (client) => setupOf(client, config));
-  return withSchemaOptions(configured, logins[0]!, buildSchema).catch((error: Error) => {
+  const [login] = await withOwner(config, (client) => loginsOfCallers(client, config));
+  return withSchemaOptions(configured, login!, buildSchema).catch((error: Error) => {
     throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });
 }

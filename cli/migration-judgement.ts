@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Configured } from "../app/configured.ts";
 import { baseOf, installWithBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
-import { inNewDatabase } from "../db/cluster/compare.ts";
+import { type CompareOptions, inNewDatabase } from "../db/cluster/compare.ts";
 import type { Cluster } from "../db/cluster/embedded.ts";
 import { readCurrent } from "../db/cluster/graphile-migrate.ts";
 import { migrate } from "../db/cluster/migrate.ts";
@@ -10,9 +10,7 @@ import { type Judgement, judge, MIGRATION_RULES } from "../db/cluster/migration-
 import type { ModuleChoice } from "../db/cluster/modules.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { type Rehearsal, rehearse } from "../db/cluster/rehearsal.ts";
-import { CALLER_ROLES, type Finding, sorted } from "../db/findings/finding.ts";
-import { advise } from "../parts/advisor/advisor.ts";
-import { readAcceptances } from "../parts/advisor/live.ts";
+import { type Finding, sorted } from "../db/findings/finding.ts";
 import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
 
 /** What is wrong with `current.sql`, and what it changes for clients. */
@@ -21,13 +19,14 @@ export type Verdict = { readonly judgements: readonly Judgement[]; readonly chan
 type Options = ModuleChoice & {
   readonly folder: string;
   readonly configured: Configured;
+  readonly inspect: CompareOptions["inspect"];
   readonly print: (text: string) => void;
 };
 
 /** Runs `current.sql` on a temporary database with the committed migrations, and judges what it does. */
 export async function judgeCurrent(
   cluster: Cluster,
-  { configured, print, ...installation }: Options,
+  { configured, inspect, print, ...installation }: Options,
 ): Promise<Verdict> {
   const { config } = configured;
   return inNewDatabase(cluster, "rehearsed", async (url) => {
@@ -38,23 +37,16 @@ export async function judgeCurrent(
       provisionLogins(owner, url, "rehearsed", [], config.dbAnonRole || "anon", 600, modules),
     );
     print("Reading what clients see before current.sql …\n");
-    const [before, known] = [await readContract(configured, logins), await findingsIn(url, config)];
+    const [before, known] = [await readContract(configured, logins), await withClient(url, inspect)];
     print("Running current.sql, and judging each statement …\n");
     const rehearsal = await rehearse(url, { file: "current.sql", text: await readCurrent(url, installation.folder) });
     print("Comparing what clients see after it …\n");
     const after = await readContract(configured, logins);
-    const found = [...(await findingsIn(url, config)), ...newOmissions(before, after)];
+    const found = [...(await withClient(url, inspect)), ...newOmissions(before, after)];
     const isNew = ({ rule, object }: Finding) => !known.some((each) => each.rule === rule && each.object === object);
     const advice = sorted(found.filter(isNew)).map((finding) => ({ ...finding, place: placeOf(finding, rehearsal) }));
     return { judgements: [...judge(rehearsal), ...advice], changes: contractChanges(before, after) };
   });
-}
-
-async function findingsIn(url: string, { dbSchemas, dbAnonRole, advisor }: Configured["config"]) {
-  const acceptances = await readAcceptances(advisor);
-  const roles = [...(dbAnonRole ? [dbAnonRole] : []), ...CALLER_ROLES];
-  const options = { schemas: dbSchemas, logins: [], roles, acceptances };
-  return (await withClient(url, (client) => advise(client, options))).findings;
 }
 
 /** The statement that the advice is about: the last one that made or changed the object, or its table, or that names it. */

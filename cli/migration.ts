@@ -31,6 +31,7 @@ import {
   withOwner,
 } from "./command.ts";
 import { watchFiles } from "./file-watcher.ts";
+import { inspectorOf } from "./inspection.ts";
 import { inModuleColumns } from "./module.ts";
 
 const HELP = `\
@@ -113,7 +114,7 @@ export async function installationOf({ folder: given, environment }: MigrationOp
   const folder = given ?? application.migrationsFolder;
   if (folder === null)
     throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
-  return { folder, modules: config.modules, userId: config.authUserId, configured };
+  return { folder, modules: config.modules, userId: config.authUserId, inspect: inspectorOf(config), configured };
 }
 
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>

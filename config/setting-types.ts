@@ -146,14 +146,6 @@ export const partNames = list
   }, "must be a list of parts such as console,site, or of changes such as +console,-site")
   .refine((names) => !names.includes("none") || names.length === 1, "must not name other parts beside none");
 
-/** Whether there are checks, or the path of the file with the findings that they accept. */
-export const advisor = z
-  .string()
-  .refine(
-    (text) => text === "on" || text === "off" || /[./]/.test(text),
-    "must be on, off or a file such as ./accepted.txt",
-  );
-
 /** A host name or an IP address, without a port. */
 export const host = z
   .string()

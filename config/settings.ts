@@ -1,10 +1,10 @@
 import { z } from "zod";
+import { advisor } from "./advisor.ts";
 import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
 import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import { redisUrl } from "./redis-url.ts";
 import {
-  advisor,
   anonymousRole,
   domainName,
   functionName,

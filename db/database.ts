@@ -1,7 +1,6 @@
 import pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { Diagnosis, type Failure } from "../parts/advisor/diagnosis.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
 import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts";
@@ -16,6 +15,7 @@ import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
 import { preRequestOf } from "./transaction/pre-request.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
+import type { Failure } from "./transaction/transaction-plan.ts";
 import { PrimaryClient } from "./wire/primary.ts";
 
 type DatabaseSettings = BudgetSettings &
@@ -79,6 +79,8 @@ export class Database {
   readonly replicas: Replicas | null;
   /** The transactions of callers that were slow. */
   readonly slow = new SlowTransactions();
+  /** Called with errors that the database has raised for a caller. It must not throw. */
+  onFailure: (failure: Failure) => void = () => {};
   readonly #data: Transactions;
   readonly #admin: Transactions;
   readonly #service: Transactions;
@@ -86,7 +88,6 @@ export class Database {
   readonly #tasks: Readonly<Record<CallerLogin, Transactions>>;
   readonly #settings: DatabaseSettings;
   readonly #logins: Logins;
-  readonly #diagnosis: Diagnosis;
   /** Which caller gets a connection next. */
   readonly #queues: Readonly<Record<RequestLogin, Admission>>;
   readonly #onLimit: (setting: string) => void;
@@ -133,7 +134,7 @@ export class Database {
       isWarned = true;
     };
     this.#onLimit = onLimit;
-    const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
+    const onFailure = (failure: Failure) => this.onFailure(failure);
     const onRun: TransactionOptions["onRun"] = ({ caller: { role }, request: { requestId } }, statements) => {
       // The level may change while the service runs.
       if (!options.log.isLevelEnabled("trace")) return;
@@ -212,7 +213,6 @@ export class Database {
         statementTimeoutOf: (role) => statementTimeouts.ofRole(role) ?? taskTimeout,
       });
     this.#tasks = { data: tasks(this.#data), admin: tasks(this.#admin), service: tasks(this.#service) };
-    this.#diagnosis = new Diagnosis(this.catalog, options.log);
     const pools = { data: this.#data, admin: this.#admin, service: this.#service, auth: this.auth };
     if (options.metrics) registerPools(options.metrics, pools, budget);
     if (options.metrics) this.replicas?.registerMetrics(options.metrics);
@@ -223,7 +223,6 @@ export class Database {
   follow(catalog: Catalog): void {
     const { roles, code } = catalog;
     const rules = { roles, preRequest: preRequestOf(this.#settings, catalog) };
-    this.#diagnosis.follow(catalog);
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];

@@ -2,11 +2,11 @@
 import "../plugins/transliteration.ts";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { sentenceOf } from "../db/findings/finding.ts";
 import { messagesFor } from "../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
+import { sentenceOf } from "../db/findings/finding.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute } from "../http/limits/upgrade-gate.ts";

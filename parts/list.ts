@@ -1,4 +1,5 @@
 import type { ListedPart } from "../service/parts.ts";
+import { commands as advisorCommands } from "./advisor/commands.ts";
 
 /**
  * Every part, in the order in which they are opened, and of their links in the header of pages. A part is deleted with its folder
@@ -6,6 +7,7 @@ import type { ListedPart } from "../service/parts.ts";
  */
 export const PARTS: readonly ListedPart[] = [
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
+  { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },

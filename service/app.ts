@@ -3,11 +3,11 @@ import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
-import { LiveAdvisor } from "../parts/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/mode.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";
 import { Database } from "../db/database.ts";
+import { Findings } from "../db/findings/findings.ts";
 import { Instances } from "../db/follow/instances.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
 import { LiveSettings } from "../db/transaction/live-settings.ts";
@@ -92,7 +92,11 @@ export async function createApp(options: AppOptions) {
     notifications.onSchemaChange(() => context.changes.followSchema());
     context.changes.onSchemaChange(() => rest.catalog.refreshed());
     await tasks?.start();
-    const onSchemaBuilt = () => advisor?.soon();
+    const findings = new Findings([
+      { isLogged: false, read: () => graphql?.findings ?? [] },
+      { isLogged: true, read: () => auth?.hookFailures.findings ?? [] },
+    ]);
+    const onSchemaBuilt = () => findings.changed();
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
@@ -110,22 +114,11 @@ export async function createApp(options: AppOptions) {
         : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
-    const pool = context.database.catalog;
-    const advisor =
-      config.advisor !== "off"
-        ? new LiveAdvisor({
-            ...{ pool, ...opened, settings: config, log },
-            more: () => graphql?.findings ?? [],
-            reported: () => auth?.hookFailures.findings ?? [],
-          })
-        : null;
-    if (auth) auth.hookFailures.onFinding = () => advisor?.soon();
-    advisor?.follow(rest.catalog.current);
-    context.onPublicationChange(() => advisor?.soon());
-    rest.catalog.onChange((catalog) => advisor?.follow(catalog));
+    if (auth) auth.hookFailures.onFinding = () => findings.changed();
+    context.onPublicationChange(() => findings.changed());
     // A grant to auth_owner on a table that is not served does not change the catalog.
     notifications.onSchemaChange(() => {
-      if (auth?.hookFailures.forget()) advisor?.soon();
+      if (auth?.hookFailures.forget()) findings.changed();
     });
     settings.onChange((changed) => {
       context.follow(changed);
@@ -134,10 +127,7 @@ export async function createApp(options: AppOptions) {
     });
     close = async () => {
       rest.rights.close();
-      await Promise.all([
-        ...[settings.close(), advisor?.close(), graphql?.close()],
-        ...[rest.catalog.close(), realtime.close()],
-      ]);
+      await Promise.all([settings.close(), graphql?.close(), rest.catalog.close(), realtime.close()]);
       await context.close();
     };
     return {
@@ -147,7 +137,7 @@ export async function createApp(options: AppOptions) {
       graphql,
       realtime,
       rest,
-      advisor,
+      findings,
       announcement,
       redis,
       secret,

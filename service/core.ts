@@ -12,12 +12,12 @@ type Given = Pick<PortBase, "config" | "application" | "parts" | "onInternalErro
 
 /** What the parts of a service may use. */
 export function coreOf(app: App, given: Given): Core {
-  const { settings, secret, opened, database, changes, callers, tasks, graphql, advisor, rest } = app;
+  const { settings, secret, opened, database, changes, callers, tasks, graphql, findings, rest } = app;
   const { auth, catalog, rights, anonKey, versions } = rest;
   return {
     ...baseOf(given, given.config.adminPort === 0),
     ...{ url: given.url, log: given.log, readMetrics: given.readMetrics },
-    ...{ settings, secret, opened, database, catalog, rights, changes, callers, auth, tasks, graphql, advisor },
+    ...{ settings, secret, opened, database, catalog, rights, changes, callers, auth, tasks, graphql, findings },
     ...{ anonKey, versions },
     pipeline: pipelines(app, given),
   };

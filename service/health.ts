@@ -18,10 +18,10 @@ export function serviceHealth({ state, access, app }: ServiceHealthOptions): Alw
       ping: () => app().database.ping(),
       fault: () => (app().graphql?.isBeginning ? "the GraphQL schema is being built" : null),
       report: () => {
-        const { graphql, advisor, changes, announcement, instances, redis } = app();
+        const { graphql, findings, changes, announcement, instances, redis } = app();
         return reportOf({
           graphql,
-          advice: advisor?.advice ?? null,
+          advice: findings.advice,
           changes: changes.health,
           schemaChanges: announcement.fault,
           instances: instances.fault,

@@ -21,7 +21,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Configured } from "../app/configured.ts";
 import { configFileIn } from "../app/load.ts";
-import { acceptanceFile } from "../parts/advisor/live.ts";
+import { acceptanceFile } from "../config/advisor.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
 
 /**

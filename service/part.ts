@@ -1,11 +1,13 @@
+import type { ClientBase } from "pg";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
-import type { LiveAdvisor } from "../parts/advisor/live.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";
 import type { Database } from "../db/database.ts";
+import type { Finding } from "../db/findings/finding.ts";
+import type { Findings } from "../db/findings/findings.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { LiveSettings } from "../db/transaction/live-settings.ts";
 import type { DeferredGraphQL } from "../graphql/deferred.ts";
@@ -52,6 +54,8 @@ export type Part = {
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */
   open?(core: Core): OpenPart | Promise<OpenPart>;
+  /** What it finds wrong in the database of a command that tries migrations, for callers with these roles; by default those of the settings. */
+  inspect?(client: ClientBase, config: Config, roles?: readonly string[]): Promise<readonly Finding[]>;
 };
 
 /** A page for people. Without `about` it is only in the header. */
@@ -66,7 +70,9 @@ export type PartPage = Link & {
 export type OpenPart = {
   /** Null if the settings leave nothing to serve. */
   readonly http?: HttpInterface | null;
-  close?(): void;
+  /** Waits until what it does in the background is done. */
+  settled?(): Promise<void>;
+  close?(): void | Promise<void>;
 };
 
 /** What is there before the database is open. */
@@ -110,7 +116,7 @@ export type Core = Omit<Base, "url" | "core" | "state"> & {
   readonly tasks: Tasks | null;
   /** Null when it is not served. */
   readonly graphql: DeferredGraphQL | null;
-  readonly advisor: LiveAdvisor | null;
+  readonly findings: Findings;
   /** The key for anonymous requests, which pages may show; null if none is needed. */
   readonly anonKey: string | null;
   /** The supported versions of the resources; none where they are not served. */

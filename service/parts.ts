@@ -1,7 +1,8 @@
+import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
-import type { Base, Core, Part, PartPage } from "./part.ts";
+import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
 
 /** A line of the list of all parts. */
 export type ListedPart = {
@@ -10,6 +11,8 @@ export type ListedPart = {
   readonly isForDevelopment?: boolean;
   /** A part that is not open is not loaded. */
   load(): Promise<Part>;
+  /** The commands that it brings, whether it is open or not. */
+  readonly commands?: Commands;
 };
 
 type PartSettings = Pick<Config, "parts" | "embedded">;
@@ -101,27 +104,28 @@ export type OpenParts = {
   readonly routes: Readonly<Record<string, HttpInterface>>;
   /** The same for operators. */
   readonly operatorRoutes: Readonly<Record<string, HttpInterface>>;
-  close(): void;
+  /** Waits until what they do in the background is done. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
 };
 
 /** Opens the parts one after another. Rejects, with none left open, if one cannot be opened. */
 export async function openParts(core: Core): Promise<OpenParts> {
   const routes: Record<string, HttpInterface> = {};
   const operatorRoutes: Record<string, HttpInterface> = {};
-  const closing: (() => void)[] = [];
-  const close = () => {
-    for (const each of closing.splice(0).reverse()) each();
-  };
+  const all: OpenPart[] = [];
+  const settled = async () => void (await Promise.all(all.map((each) => each.settled?.())));
+  const close = async () => void (await Promise.all(all.splice(0).map((each) => each.close?.())));
   try {
     for (const part of core.parts) {
       const { paths = [], isForOperators } = part;
       const opened = await part.open?.(isForOperators ? baseOf(core, true) : core);
-      if (opened?.close) closing.push(() => opened.close!());
+      if (opened) all.push(opened);
       for (const path of opened?.http ? paths : []) (isForOperators ? operatorRoutes : routes)[path] = opened!.http!;
     }
   } catch (error) {
-    close();
+    await close();
     throw error;
   }
-  return { routes, operatorRoutes, close };
+  return { routes, operatorRoutes, settled, close };
 }

@@ -162,14 +162,14 @@ export async function startService(config: Config, log: Logger, options: StartOp
       await admin?.listen();
     }
   } catch (error) {
-    opened?.close();
+    await opened?.close();
     await app?.close();
     admin?.close();
     server.close();
     throw error;
   }
   const { database, changes, notifications, tokens, auth, tasks, callers } = app;
-  const { graphql, realtime, rest, pages, settings, advisor } = app;
+  const { graphql, realtime, rest, pages, settings } = app;
   if (app.redis) clients.share(new SharedRates(app.redis));
   const sockets = new UpgradeGate(server.node, {
     routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
@@ -215,7 +215,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   clients.registerMetrics(metrics, () => rateLimit.limit);
   limitLog.registerMetrics(metrics);
   const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
-  const checked = Promise.all([loaded, changes.published]).then(() => advisor?.settled());
+  const checked = Promise.all([loaded, changes.published]).then(() => opened.settled());
   if (options.ownsProcess) void Promise.resolve(loaded).then(() => setTimeout(settle, SETTLE_MILLISECONDS).unref());
   const heapGuard = options.ownsProcess ? new HeapGuard({ budget: database.budget, log, onLimit }) : null;
 
@@ -229,7 +229,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
     await sockets.terminate();
     heapGuard?.close();
-    opened.close();
+    await opened.close();
     await app?.close();
     await tracer?.close();
     admin?.close();
@@ -237,7 +237,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let isHandedOver = false;
   const handOver = async () => {
     isHandedOver = true;
-    opened.close();
+    void opened.close();
     pipeline.state = "draining";
     admin?.close();
     const isEmpty = server.handOver();

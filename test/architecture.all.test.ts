@@ -25,7 +25,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   app: ["plugins", "rest-gateway", "db", "config"],
   cli: ["app", "parts", "service", "graphql", "rest-gateway", "identity", "db", "config"],
   pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
-  parts: ["service", "pages", "graphql", "realtime", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  parts: [
+    "service",
+    "cli",
+    "app",
+    "pages",
+    "graphql",
+    "realtime",
+    "rest-gateway",
+    "http",
+    "identity",
+    "db",
+    "telemetry",
+    "config",
+  ],
   service: [
     "app",
     "pages",
@@ -64,9 +77,11 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
   expect(upward).toEqual([]);
 });
 
-/** The list of all parts, and who loads parts from it: the service's entry point and the command that lists them. */
+/** The list of all parts, and who loads parts from it: the entry points, and commands. */
 const LIST = "parts/list.ts";
-const OPENERS = [ROOT, "cli/parts.ts"];
+const OPENERS = [ROOT, "cli/content-service.ts", "cli/inspection.ts", "cli/parts.ts"];
+/** What parts may import of the composition and of the commands. */
+const FOR_PARTS = ["service/part.ts", "cli/command.ts", "cli/schema-options.ts"];
 
 test("no file of the core imports a part, and a part imports another one only if it needs it", async () => {
   const parts = await loadParts(PARTS, { parts: PARTS.map(({ name }) => name), embedded: true });
@@ -84,7 +99,7 @@ test("no file of the core imports a part, and a part imports another one only if
   const inward = sources
     .filter((file) => file.startsWith("parts/") && file !== LIST)
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
-    .filter(({ imported }) => imported.startsWith("service/") && imported !== "service/part.ts");
+    .filter(({ imported }) => /^(service|cli)\//.test(imported) && !FOR_PARTS.includes(imported));
   expect(inward).toEqual([]);
 });
 

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import pg from "pg";
-import { advise } from "../../parts/advisor/advisor.ts";
-import { CALLER_ROLES, type Finding } from "../findings/finding.ts";
+import type { Finding } from "../findings/finding.ts";
 import { baseOf, installWithBase } from "./base.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
@@ -28,7 +27,7 @@ export type Comparison = {
   readonly notIncluded: readonly string[];
   /** The number of objects that the schema creates. */
   readonly objects: number;
-  /** What the advisor finds in the schema. */
+  /** What is wrong in the schema. */
   readonly findings: readonly Finding[];
 };
 
@@ -36,6 +35,8 @@ export type CompareOptions = Installation & {
   /** Whether `current.sql` counts as a migration. */
   readonly withCurrent: boolean;
   readonly folder: string;
+  /** What is wrong in a database, for callers with these roles; by default those of the settings. */
+  inspect(client: pg.Client, roles?: readonly string[]): Promise<readonly Finding[]>;
 };
 
 /**
@@ -44,7 +45,7 @@ export type CompareOptions = Installation & {
  */
 export async function compareSchema(
   cluster: Cluster,
-  { withCurrent, ...installation }: CompareOptions,
+  { withCurrent, inspect, ...installation }: CompareOptions,
 ): Promise<Comparison> {
   const { folder } = installation;
   const base = baseOf(join(folder, ".."));
@@ -57,14 +58,12 @@ export async function compareSchema(
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
     await installWithBase(url, base, installation);
-    const known = base === null ? [] : await connected(url, findingsInBase);
+    const known = base === null ? [] : await connected(url, (client) => inspectBase(client, inspect));
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
       throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
     });
-    findings = (await connected(url, (client) => findingsIn(client))).filter(
-      (finding) => !known.some((other) => isSame(finding, other)),
-    );
+    findings = (await connected(url, inspect)).filter((finding) => !known.some((other) => isSame(finding, other)));
   });
   return { differences: differences(migrated, compiled), notIncluded: unused, objects: compiled.length, findings };
 }
@@ -119,21 +118,12 @@ const EMPTY_TEMPLATE = [
 ];
 
 /** For every role: a migration may grant roles of the base to callers. */
-async function findingsInBase(client: pg.Client): Promise<readonly Finding[]> {
+async function inspectBase(client: pg.Client, inspect: CompareOptions["inspect"]): Promise<readonly Finding[]> {
   const { rows } = await client.query<{ name: string }>(
     "select rolname as name from pg_roles where rolname !~ '^pg_' and not rolsuper",
   );
-  return findingsIn(
-    client,
-    rows.map(({ name }) => name),
-  );
-}
-
-async function findingsIn(
-  client: pg.Client,
-  roles: readonly string[] = ["anon", ...CALLER_ROLES],
-): Promise<readonly Finding[]> {
-  return (await advise(client, { schemas: ["public"], logins: [], roles })).findings;
+  const roles = rows.map(({ name }) => name);
+  return inspect(client, roles);
 }
 
 /** What to do about files that `schema.sql` does not include. Empty without any. */

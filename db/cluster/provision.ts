@@ -249,6 +249,18 @@ async function revoke(client: pg.Client, role: string, login: string): Promise<v
   }
 }
 
+/** The logins that take on the roles of callers, for the owner. With MIGRATE=off, its own login does. */
+export async function loginsOfCallers(
+  owner: Pick<pg.ClientBase, "query">,
+  { isManaged }: { readonly isManaged: boolean },
+): Promise<readonly string[]> {
+  const { rows } = await owner.query<{ database: string; login: string }>(
+    "select current_database() as database, current_user as login",
+  );
+  const { database, login } = rows[0]!;
+  return isManaged ? [loginName(database, "data"), loginName(database, "admin")] : [login];
+}
+
 /** `content` → `content_data`; a name longer than 63 bytes is replaced by a hash. */
 export function loginName(database: string, kind: Kind): string {
   const name = `${database}_${kind}`;

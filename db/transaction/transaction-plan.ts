@@ -1,4 +1,4 @@
-import type { Failure } from "../../parts/advisor/diagnosis.ts";
+import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../../telemetry/histogram.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Admission } from "../admission/admission.ts";
@@ -47,6 +47,15 @@ export type TransactionOptions = ReplicationOptions & {
   readonly onRun?: (identity: Identity, statements: readonly Statement[]) => void;
   /** Keeps the slow ones; absent where nothing shows them. */
   readonly slow?: SlowTransactions;
+};
+
+/** An error that the database has raised, with what it was doing. */
+export type Failure = {
+  readonly error: DatabaseError;
+  /** The role of the caller. */
+  readonly role: string;
+  /** The statements of the transaction. */
+  readonly texts: readonly string[];
 };
 
 type PlannerOptions = Pick<

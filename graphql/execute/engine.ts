@@ -1,10 +1,10 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
-import { type Finding, lineOf } from "../../db/findings/finding.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
+import { type Finding, lineOf } from "../../db/findings/finding.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";

@@ -1,6 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import type { Advice } from "../../parts/advisor/advisor.ts";
-import { countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
+import { type Advice, countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope } from "../pipeline/pipeline.ts";

@@ -5,11 +5,13 @@ import type { Configured } from "../../app/configured.ts";
 import { CommandError, ownerUrl, readService, withOwner } from "../../cli/command.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Environment } from "../../config/config.ts";
-import { countsOf, type Finding, grouped, LEVELS, type Level, setupOf, sorted } from "../../db/findings/finding.ts";
+import { type Advice, countsOf, type Finding, LEVELS, type Level, sorted } from "../../db/findings/finding.ts";
 import { retryLocked } from "../../db/follow/lock-retries.ts";
 import { settingsInDatabase } from "../../db/transaction/live-settings.ts";
-import { type Advice, type AdviceOptions, advise, readRules } from "./advisor.ts";
+import { type AdviceOptions, advise, readRules } from "./advisor.ts";
+import { grouped } from "./grouped.ts";
 import { readAcceptances } from "./live.ts";
+import { setupOf } from "./setup.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.

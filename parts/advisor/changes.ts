@@ -9,7 +9,8 @@ import {
   type TableState,
   tablesQuery,
 } from "../../db/changes/publication-state.ts";
-import type { Commented, Level } from "../../db/findings/finding.ts";
+import type { Level } from "../../db/findings/finding.ts";
+import type { Commented } from "./advisor.ts";
 
 type Options = {
   /** The served schemas. */

@@ -6,16 +6,8 @@ import { type Catalog, quoteIfNeeded, type Table, type TablePrivilege } from "..
 import { mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
 import { sentenceOf } from "../../db/findings/finding.ts";
 import { retryLocked } from "../../db/follow/lock-retries.ts";
+import type { Failure } from "../../db/transaction/transaction-plan.ts";
 import { advise } from "./advisor.ts";
-
-/** An error that the database has raised, with what it was doing. */
-export type Failure = {
-  readonly error: DatabaseError;
-  /** The role of the caller. */
-  readonly role: string;
-  /** The statements of the transaction. */
-  readonly texts: readonly string[];
-};
 
 /** Milliseconds for which the same line is not logged again. */
 const PAUSE = 600_000;
@@ -29,23 +21,19 @@ export class Diagnosis {
   readonly #pool: Pick<Pool, "connect" | "query">;
   readonly #log: Logger;
   readonly #logged = new LRUCache<string, true>({ max: MAX_LINES, ttl: PAUSE });
-  #catalog: Catalog | null = null;
+  readonly #catalog: () => Catalog;
 
-  constructor(pool: Pick<Pool, "connect" | "query">, log: Logger) {
+  constructor(pool: Pick<Pool, "connect" | "query">, catalog: () => Catalog, log: Logger) {
     this.#pool = pool;
-    this.#log = log;
-  }
-
-  follow(catalog: Catalog): void {
     this.#catalog = catalog;
+    this.#log = log;
   }
 
   /** Never throws: the request has failed already, with its own error. */
   examine(failure: Failure): void {
     const { code } = failure.error;
-    if (this.#catalog === null || code === undefined) return;
-    if (code === "42501") void this.#findGrant(failure, this.#catalog);
-    if (MISSING.has(code)) this.#report(brokenFunction(failure.error), "error");
+    if (code === "42501") void this.#findGrant(failure, this.#catalog());
+    if (MISSING.has(code!)) this.#report(brokenFunction(failure.error), "error");
     if (code === "42P17" || code === "54001") void this.#findRecursion(failure);
   }
 
@@ -89,7 +77,7 @@ export class Diagnosis {
     const client = await this.#pool.connect().catch(() => null);
     if (client === null) return;
     try {
-      const schemas = [...this.#catalog!.schemas.keys()];
+      const schemas = [...this.#catalog().schemas.keys()];
       const rules = ["policy-recursion"];
       const { findings, accepted } = await retryLocked(() =>
         advise(client, { schemas, logins: [], roles: [role], rules }),

@@ -2,26 +2,24 @@ import { readFile } from "node:fs/promises";
 import type { Pool } from "pg";
 import pg from "pg";
 import type { Logger } from "pino";
+import { acceptanceFile } from "../../config/advisor.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
-import { countsOf, type Finding, lineOf, setupWith, sorted } from "../../db/findings/finding.ts";
+import { countsOf, type Finding, lineOf, sorted } from "../../db/findings/finding.ts";
+import type { Findings } from "../../db/findings/findings.ts";
 import { Debounced } from "../../db/follow/debounced.ts";
-import { type Acceptances, type Advice, advise, parseAcceptances } from "./advisor.ts";
+import { type Acceptances, advise, parseAcceptances } from "./advisor.ts";
+import { setupWith } from "./setup.ts";
 
 type LiveAdvisorOptions = {
   readonly pool: Pool;
   /** The logins that take on the roles of callers. */
   readonly logins: Pick<Logins, "data" | "admin">;
-  readonly settings: Pick<
-    Config,
-    "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisor"
-  >;
-  /** What other parts of the service have found. */
-  more(): readonly Finding[];
-  /** The same, if they are in the log already. */
-  reported(): readonly Finding[];
+  settings(): Pick<Config, "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisor">;
+  /** Gets the advice: all findings, the most severe first. */
+  readonly findings: Findings;
   /** Whether the findings are logged here, and not by another process. */
   readonly logsAdvice: boolean;
   /** Whether another process has logged what the first run finds. */
@@ -37,7 +35,6 @@ export class LiveAdvisor {
     () => this.#run(),
     (err) => this.#options.log.warn({ err }, "the advisor cannot check the database: it tries again"),
   );
-  #advice: Advice | null = null;
   /** Null before the first run. */
   #logged: Set<string> | null = null;
 
@@ -46,18 +43,13 @@ export class LiveAdvisor {
     this.#lostColumns = new LostColumns(options.pool);
   }
 
-  /** All findings, the most severe first. Null before the first run. */
-  get advice(): Advice | null {
-    return this.#advice;
-  }
-
   /** Runs again because the catalog has changed. */
   follow(catalog: Catalog): void {
     this.#lostColumns.follow(catalog);
     this.#runs.soon();
   }
 
-  /** Runs again because another part of the service may have found something. */
+  /** Runs again because an interface may have noticed something. */
   soon(): void {
     this.#runs.soon();
   }
@@ -72,7 +64,8 @@ export class LiveAdvisor {
   }
 
   async #run(): Promise<void> {
-    const { pool, logins, settings, more, reported, logsAdvice, log } = this.#options;
+    const { pool, logins, findings: all, logsAdvice, log } = this.#options;
+    const settings = this.#options.settings();
     const acceptances = await readAcceptances(settings.advisor);
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
@@ -80,8 +73,8 @@ export class LiveAdvisor {
       const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances };
       const advice = await advise(client, options);
       const lost = (await this.#lostColumns.findings()).filter((each) => !isIn(advice.findings, each));
-      const findings = [...lost, ...more(), ...advice.findings];
-      this.#advice = { ...advice, findings: sorted([...reported(), ...findings]) };
+      const findings = [...lost, ...all.noticed(false), ...advice.findings];
+      all.advice = { ...advice, findings: sorted([...all.noticed(true), ...findings]) };
       if (logsAdvice) this.#report(sorted(findings), log);
     } finally {
       client.release();
@@ -195,7 +188,3 @@ function differences(before: Catalog, after: Catalog): LostColumn[] {
 }
 
 const escaped = (name: string) => name.replace(/[^\w]/g, "\\$&");
-
-/** The file that ADVISOR names. */
-export const acceptanceFile = (advisor: string): string | null =>
-  advisor === "on" || advisor === "off" ? null : advisor;

@@ -1,10 +1,9 @@
 import { COMMAND } from "../../config/command.ts";
 import type { Catalog, DatabaseFunction, Role } from "../../db/catalog/catalog.ts";
 import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
-import type { Finding } from "../../db/findings/finding.ts";
+import type { Advice, Finding } from "../../db/findings/finding.ts";
 import { appliesTo, type Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
-import type { Advice } from "../advisor/advisor.ts";
 import { selectField } from "./caller-form.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";

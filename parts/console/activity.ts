@@ -1,9 +1,8 @@
-import { LEVELS } from "../../db/findings/finding.ts";
+import { type Advice, LEVELS } from "../../db/findings/finding.ts";
 import { type Activity, SLOW, type SlowTransaction, type StatementStatistics } from "../../db/transaction/activity.ts";
 import { type Html, html, records, stampOf } from "../../http/pages/html.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
 import { PREFIX, parseMetrics } from "../../telemetry/metrics.ts";
-import type { Advice } from "../advisor/advisor.ts";
 import { LOOKS } from "./access.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View, ViewInput } from "./console.ts";

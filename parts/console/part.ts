@@ -39,6 +39,7 @@ export const console: Part = {
   name: "console",
   about: "pages for operators at /console",
   paths: [`${CONSOLE}/*`],
+  needs: ["advisor"],
   isForOperators: true,
   pages: () => [
     {
@@ -57,13 +58,13 @@ export const console: Part = {
 
 /** `/console`. */
 function createConsole(core: Core, history: History): HttpInterface {
-  const { config, url, readMetrics: metrics, callers, secret, opened, database, graphql, auth, advisor, tasks } = core;
+  const { config, url, readMetrics: metrics, callers, secret, opened, database, graphql, auth, findings, tasks } = core;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => core.catalog.current;
   const roles = () => callerRoles(catalog(), logins);
   const policies = () => retryLocked(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
-  const advice = () => advisor?.advice ?? null;
+  const advice = () => findings.advice;
   const access = accessView({
     catalog,
     roles,

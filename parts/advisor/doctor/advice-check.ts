@@ -1,9 +1,10 @@
 import type pg from "pg";
 import type { Configured } from "../../../app/configured.ts";
 import { COMMAND } from "../../../config/command.ts";
-import { GRAPHQL_SCHEMA, inBrief, sentenceOf } from "../../../db/findings/finding.ts";
+import { GRAPHQL_SCHEMA, sentenceOf } from "../../../db/findings/finding.ts";
 import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
 import { readAdvice } from "../advise.ts";
+import { inBrief } from "../grouped.ts";
 
 /** Without its schema, GraphQL is not served: this is added to the checks of the service. */
 export async function* checkAdvice(client: pg.Client, configured: Configured, service: Check[]): AsyncGenerator<Check> {

@@ -23,12 +23,12 @@ import { hasModules } from "../../../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../../../db/cluster/open.ts";
 import { findLogins, loginName } from "../../../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../../../db/cluster/service-key.ts";
-import { setupOf } from "../../../db/findings/finding.ts";
 import { whyNotAnnounced } from "../../../db/follow/notifications.ts";
 import { ignoredInDatabase, settingsInDatabase } from "../../../db/transaction/live-settings.ts";
 import { isPooled } from "../../../db/transaction/preparation.ts";
 import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
+import { setupOf } from "../setup.ts";
 import { checkAccounts } from "./account-checks.ts";
 import { checkAdvice } from "./advice-check.ts";
 

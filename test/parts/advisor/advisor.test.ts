@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { CALLER_ROLES, type Finding, grouped } from "../../../db/findings/finding.ts";
+import type { Finding } from "../../../db/findings/finding.ts";
 import { advise, parseAcceptances, readRules } from "../../../parts/advisor/advisor.ts";
+import { grouped } from "../../../parts/advisor/grouped.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -10,7 +11,7 @@ beforeAll(async () => {
 });
 afterEach(() => database.owner.query("drop schema if exists shop cascade"));
 
-const ROLES = ["anon", ...CALLER_ROLES];
+const ROLES = ["anon", "authenticated", "admin", "users_editor"];
 const run = (sql: string) => database.owner.query(sql);
 const findingsOf = async (rule: string): Promise<readonly Finding[]> =>
   (await advise(database.owner, { schemas: ["shop"], logins: [], roles: ROLES, rules: [rule] })).findings;

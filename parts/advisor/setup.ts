@@ -1,0 +1,32 @@
+import type { ClientBase } from "pg";
+import type { Config } from "../../config/config.ts";
+import { loginsOfCallers } from "../../db/cluster/provision.ts";
+import type { AdviceOptions } from "./advisor.ts";
+
+/** The roles of callers in a database that the service migrates, without the role of anonymous callers. */
+const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
+
+/** The roles of callers that the settings name. */
+export const rolesOfCallers = ({
+  isManaged,
+  dbAnonRole,
+}: Pick<Config, "isManaged" | "dbAnonRole">): readonly string[] => [dbAnonRole, ...(isManaged ? CALLER_ROLES : [])];
+
+type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication">;
+type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication" | "mayLackPublication">;
+
+/** The roles of callers, together with these logins, which take them on. Without the module feed, a DBA manages the publication. */
+export const setupWith = (
+  logins: readonly string[],
+  { isManaged, hasFeed, dbAnonRole, changesPublication }: Settings,
+): Setup => ({
+  logins,
+  roles: rolesOfCallers({ isManaged, dbAnonRole }),
+  publication: hasFeed ? null : changesPublication,
+  mayLackPublication: isManaged,
+});
+
+/** The same for a command that is connected as the owner. */
+export async function setupOf(client: ClientBase, config: Settings): Promise<Setup> {
+  return setupWith(await loginsOfCallers(client, config), config);
+}
