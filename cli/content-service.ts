@@ -45,7 +45,7 @@ The settings are those of ${COMMAND} start, and those of the file .env. It write
 const COMMANDS: Commands = {
   init: {
     about: "make an application, with --database <url> for a database that you have",
-    load: async () => (await import("./init.ts")).init,
+    load: async () => (await import("./init/init.ts")).init,
   },
   example: {
     about: "copy an example page, with React or without",
@@ -53,7 +53,7 @@ const COMMANDS: Commands = {
   },
   migrate: {
     about: "migrations: apply, commit, uncommit, check or status",
-    load: async () => (await import("./migration.ts")).migrationCommand,
+    load: async () => (await import("./migrations/migrate.ts")).migrationCommand,
   },
   parts: {
     about: "list what the service has beside its core, and what is open",

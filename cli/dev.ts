@@ -7,7 +7,7 @@ import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { watchFiles } from "./file-watcher.ts";
-import { appliedText } from "./migration.ts";
+import { appliedText } from "./migrations/migrate.ts";
 import { databaseTypes } from "./types.ts";
 
 /** The types of the database, in the folder of the application. */

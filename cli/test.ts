@@ -7,7 +7,7 @@ import { CONFIG_FILE, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { folderIn, shellEnvironment, variablesOf } from "../config/config.ts";
 import { CommandError, programOf } from "./command.ts";
-import { migrationCommand } from "./migration.ts";
+import { migrationCommand } from "./migrations/migrate.ts";
 
 const HELP = `\
 Checks an application: its types, if it has a tsconfig.json, its migrations, and its tests, which vitest runs. A migration in current.sql

@@ -11,13 +11,13 @@ import {
 } from "../db/cluster/login-passwords.ts";
 import { changedMigrations, migrate } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { type MigrationNotes, notesIn } from "../db/cluster/migration-notes.ts";
 import { type MigrationState, pendingIn, readMigrationState, stepFor } from "../db/cluster/migration-state.ts";
 import { readCommitted } from "../db/cluster/migrations-folder.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
 import { CommandError, cannotUseDatabase, ownerUrl, readService, withOwner } from "./command.ts";
+import { type MigrationNotes, notesIn } from "./migrations/notes.ts";
 
 const HELP = `\
 Upgrades the database to the installed version, while instances of the previous version serve it.

@@ -1,11 +1,11 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
+import { MIGRATION_RULES } from "../cli/migrations/rules.ts";
 import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { describeSettings } from "../config/settings.ts";
-import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { MODULES } from "../db/modules/modules.ts";
 import type { Reason } from "../db/problems/reasons.ts";
 import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";

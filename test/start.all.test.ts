@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { outcomeOf } from "../cli/command.ts";
-import { migrationCommand } from "../cli/migration.ts";
+import { migrationCommand } from "../cli/migrations/migrate.ts";
 import { upgrade } from "../cli/upgrade.ts";
 import { readConfig } from "../config/config.ts";
 import { describeSettings } from "../config/settings.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
-import { init } from "../../cli/init.ts";
+import { init } from "../../cli/init/init.ts";
 import { readConfig } from "../../config/config.ts";
 import { type Command, devStart, PROJECT } from "../support/command.ts";
 import { POLL } from "../support/until.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { seedFor } from "../../cli/database-seed.ts";
-import type { Plan } from "../../db/existing/plan.ts";
+import { seedFor } from "../../cli/init/database-seed.ts";
+import type { Plan } from "../../cli/init/plan.ts";
 
 /** A table with an owner, and with references to these. */
 const table = (name: string, references: readonly string[]) => ({

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { applicationOf } from "../../app/application.ts";
-import { init } from "../../cli/init.ts";
+import { init } from "../../cli/init/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { startService } from "../../server.ts";

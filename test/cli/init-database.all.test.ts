@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { init } from "../../cli/init.ts";
+import { init } from "../../cli/init/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { connected, DEBIAN_15, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
 import { PROJECT } from "../support/command.ts";

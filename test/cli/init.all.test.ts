@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { init } from "../../cli/init.ts";
-import { migrationCommand } from "../../cli/migration.ts";
+import { init } from "../../cli/init/init.ts";
+import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { installFile } from "../../cli/new-files.ts";
 import { PROJECT } from "../support/command.ts";
 

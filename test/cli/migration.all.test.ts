@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { reset as resetCommand } from "../../cli/embedded-database.ts";
-import { migrationCommand } from "../../cli/migration.ts";
+import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
-import { describeDatabase, differences } from "../../db/cluster/describe.ts";
+import { describeDatabase, differences } from "../../cli/migrations/describe.ts";
 import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
 import { installModules } from "../../db/cluster/migrate.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";

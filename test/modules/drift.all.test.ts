@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { migrationCommand } from "../../cli/migration.ts";
+import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";

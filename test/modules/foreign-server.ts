@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import pg from "pg";
+import { describeDatabase } from "../../cli/migrations/describe.ts";
 import type { UserIdType } from "../../config/modules.ts";
-import { describeDatabase } from "../../db/cluster/describe.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { migrationCommand } from "../../cli/migration.ts";
+import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { moduleCommand } from "../../cli/module.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";

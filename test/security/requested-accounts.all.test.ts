@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { accountsFor } from "../../cli/database-accounts.ts";
-import { planFor } from "../../db/existing/plan.ts";
+import { accountsFor } from "../../cli/init/database-accounts.ts";
+import { planFor } from "../../cli/init/plan.ts";
 import { readSurvey } from "../../db/existing/survey.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";

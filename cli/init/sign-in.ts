@@ -1,7 +1,7 @@
+import type { CallerRoles, Choice, Users } from "../../db/existing/choice.ts";
+import type { Column, Survey, Table } from "../../db/existing/survey.ts";
+import { isServiceRole } from "../../db/existing/survey-queries.ts";
 import { disabledIn, NAME, nameIn, passwordIn } from "./account-columns.ts";
-import type { CallerRoles, Choice, Users } from "./choice.ts";
-import type { Column, Survey, Table } from "./survey.ts";
-import { isServiceRole } from "./survey-queries.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */
 export type SignIn = {

@@ -1,8 +1,8 @@
-import { type Choice, choose } from "./choice.ts";
+import { type Choice, choose } from "../../db/existing/choice.ts";
+import { type Preparation, preparationFor } from "../../db/existing/preparation.ts";
+import type { Survey } from "../../db/existing/survey.ts";
 import { type Dump, dumpSchema } from "./dump.ts";
-import { type Preparation, preparationFor } from "./preparation.ts";
 import { type SignIn, writeSignIn } from "./sign-in.ts";
-import type { Survey } from "./survey.ts";
 
 /** What is known about a database, and how the service is used with it. */
 export type Plan = {

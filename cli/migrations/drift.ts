@@ -2,23 +2,23 @@ import { cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { quoteIdentifier } from "../sql.ts";
-import { baseOf, hasOwnAuth, installWithBase } from "./base.ts";
-import { withClient } from "./client.ts";
+import { baseOf, hasOwnAuth, installWithBase } from "../../db/cluster/base.ts";
+import { withClient } from "../../db/cluster/client.ts";
+import type { Cluster } from "../../db/cluster/embedded.ts";
+import { hasForeignAuth, userIdIn } from "../../db/cluster/foreign-auth.ts";
+import { readCurrent } from "../../db/cluster/graphile-migrate.ts";
+import { type Installation, migrate } from "../../db/cluster/migrate.ts";
+import { MigrationFailure, statementFailure } from "../../db/cluster/migration-failure.ts";
+import { type MigrationState, pendingIn, readMigrationState } from "../../db/cluster/migration-state.ts";
+import { CURRENT, hasCurrent } from "../../db/cluster/migrations-folder.ts";
+import type { ModuleChoice } from "../../db/cluster/modules.ts";
+import { loginNames } from "../../db/cluster/provision.ts";
+import { type SqlStatement, statementsOf } from "../../db/cluster/statements.ts";
+import { triedOf } from "../../db/cluster/tried-statements.ts";
+import { quoteIdentifier } from "../../db/sql.ts";
 import { inNewDatabase } from "./compare.ts";
 import { type DbObject, readObjects } from "./describe.ts";
 import { compareObjects, type DatabaseComparison, type Drift, type DriftScope } from "./drift-comparison.ts";
-import type { Cluster } from "./embedded.ts";
-import { hasForeignAuth, userIdIn } from "./foreign-auth.ts";
-import { readCurrent } from "./graphile-migrate.ts";
-import { type Installation, migrate } from "./migrate.ts";
-import { MigrationFailure, statementFailure } from "./migration-failure.ts";
-import { type MigrationState, pendingIn, readMigrationState } from "./migration-state.ts";
-import { CURRENT, hasCurrent } from "./migrations-folder.ts";
-import type { ModuleChoice } from "./modules.ts";
-import { loginNames } from "./provision.ts";
-import { type SqlStatement, statementsOf } from "./statements.ts";
-import { triedOf } from "./tried-statements.ts";
 
 export type DriftOptions = Installation & {
   /** The role of anonymous callers. */

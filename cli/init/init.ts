@@ -3,10 +3,10 @@ import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { COMMAND } from "../config/command.ts";
-import { CommandError } from "./command.ts";
+import { COMMAND } from "../../config/command.ts";
+import { CommandError } from "../command.ts";
+import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "../new-files.ts";
 import { initDatabase } from "./init-database.ts";
-import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "./new-files.ts";
 
 const HELP = `\
 Makes an application: a folder with its configuration, TypeScript and packages. It overwrites and installs nothing. A
@@ -25,7 +25,7 @@ The URL is that of the owner of the database: postgres://user:password@host:5432
 only has the roles of callers, the service serves the database as it is. The URL is written only to .env, which git ignores.
 `;
 
-const TEMPLATE = fileURLToPath(new URL("../template/", import.meta.url));
+const TEMPLATE = fileURLToPath(new URL("../../template/", import.meta.url));
 
 /** Files that have another name in the template: npm does not pack them, or would take the folder for a package. */
 const NAMES: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 // Compares a database with what its migrations make.
 import { parseArgs } from "node:util";
-import { COMMAND } from "../config/command.ts";
-import { type DriftReport, findDrift } from "../db/cluster/drift.ts";
-import type { Drift } from "../db/cluster/drift-comparison.ts";
-import { CommandError, ownerUrl, readService } from "./command.ts";
-import { inScratchCluster, type MigrationOptions } from "./migration.ts";
+import { COMMAND } from "../../config/command.ts";
+import { CommandError, ownerUrl, readService } from "../command.ts";
+import { type DriftReport, findDrift } from "./drift.ts";
+import type { Drift } from "./drift-comparison.ts";
+import { inScratchCluster, type MigrationOptions } from "./migrate.ts";
 
 /** The output for these arguments of `migrate check`, of which one is `--database`. Throws CommandError; with exit code 1 if there is drift. */
 export async function checkDatabase(

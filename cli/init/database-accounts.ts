@@ -1,5 +1,5 @@
-import { confirmedSince, disabledSince, nameIn, passwordIn } from "../db/existing/account-columns.ts";
-import type { Plan } from "../db/existing/plan.ts";
+import { confirmedSince, disabledSince, nameIn, passwordIn } from "./account-columns.ts";
+import type { Plan } from "./plan.ts";
 
 /** The SQL that gives users accounts. */
 export type Accounts = {

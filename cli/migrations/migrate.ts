@@ -2,25 +2,21 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { MIGRATIONS } from "../app/application.ts";
-import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
-import { withClient } from "../db/cluster/client.ts";
-import { compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
-import { runningUrl } from "../db/cluster/data-directory.ts";
-import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
-import { applyCurrent, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
-import { installModules } from "../db/cluster/migrate.ts";
-import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { removeNotes } from "../db/cluster/migration-notes.ts";
-import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
-import { readMigrationState } from "../db/cluster/migration-state.ts";
-import { type Committed, CURRENT, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
-import { inTransaction } from "../db/cluster/modules.ts";
-import { statementsOf } from "../db/cluster/statements.ts";
-import { remember } from "../db/cluster/tried-statements.ts";
-import { sentenceOf } from "../db/findings/finding.ts";
-import { changelogOf, removeBreaking } from "./application-changelog.ts";
+import { MIGRATIONS } from "../../app/application.ts";
+import { COMMAND } from "../../config/command.ts";
+import type { Environment } from "../../config/config.ts";
+import { withClient } from "../../db/cluster/client.ts";
+import { runningUrl } from "../../db/cluster/data-directory.ts";
+import { type Cluster, startScratchCluster } from "../../db/cluster/embedded.ts";
+import { applyCurrent, uncommitMigration } from "../../db/cluster/graphile-migrate.ts";
+import { installModules } from "../../db/cluster/migrate.ts";
+import { MigrationFailure } from "../../db/cluster/migration-failure.ts";
+import { readMigrationState } from "../../db/cluster/migration-state.ts";
+import { type Committed, CURRENT, hasCurrent, readCommitted } from "../../db/cluster/migrations-folder.ts";
+import { inTransaction } from "../../db/cluster/modules.ts";
+import { statementsOf } from "../../db/cluster/statements.ts";
+import { remember } from "../../db/cluster/tried-statements.ts";
+import { sentenceOf } from "../../db/findings/finding.ts";
 import {
   CommandError,
   cannotUseDatabase,
@@ -29,10 +25,14 @@ import {
   readService,
   readSettings,
   withOwner,
-} from "./command.ts";
-import { watchFiles } from "./file-watcher.ts";
+} from "../command.ts";
+import { watchFiles } from "../file-watcher.ts";
+import { inModuleColumns } from "../module.ts";
+import { changelogOf, removeBreaking } from "./application-changelog.ts";
+import { compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
 import { inspectorOf } from "./inspection.ts";
-import { inModuleColumns } from "./module.ts";
+import { removeNotes } from "./notes.ts";
+import { MIGRATION_RULES } from "./rules.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
@@ -84,7 +84,7 @@ export type MigrationOptions = {
 const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptions) => Promise<string>>> = {
   apply,
   // Loaded only here: it needs PostGraphile.
-  commit: async (args, options) => (await import("./migration-commit.ts")).commit(args, options),
+  commit: async (args, options) => (await import("./commit.ts")).commit(args, options),
   uncommit,
   check,
   status,
@@ -176,7 +176,7 @@ export const appliedText = (left: number): string =>
 /** Compares `db/schema/` with the committed migrations, or a database with what they make. */
 async function check(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   if (args.includes("--database"))
-    return (await import("./migration-drift.ts")).checkDatabase(args, { startScratch, ...options });
+    return (await import("./check-database.ts")).checkDatabase(args, { startScratch, ...options });
   const withCurrent = args.includes("--current");
   const other = args.find((arg) => arg !== "--current");
   if (other !== undefined) throw new CommandError(2, `${other} is no option of check; see ${COMMAND} migrate --help`);

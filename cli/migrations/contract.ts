@@ -1,17 +1,17 @@
 import pg from "pg";
-import type { Configured } from "../app/configured.ts";
-import { buildCatalog } from "../db/catalog/build.ts";
-import type { Catalog } from "../db/catalog/catalog.ts";
-import { callerRoles, type Exposure, exposureOf } from "../db/catalog/exposure.ts";
-import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import type { Logins } from "../db/cluster/provision.ts";
-import type { Finding } from "../db/findings/finding.ts";
-import { PrimaryClient } from "../db/wire/primary.ts";
-import { type SchemaChange, schemaChanges } from "../graphql/schema/contract-changes.ts";
-import { type BuiltSchema, buildSchema, schemaSettings } from "../graphql/schema/schema.ts";
-import { restChanges } from "../rest-gateway/openapi/contract-changes.ts";
-import type { OpenApiDocument } from "../rest-gateway/openapi/document.ts";
-import { openApi } from "../rest-gateway/openapi/tables/openapi.ts";
+import type { Configured } from "../../app/configured.ts";
+import { buildCatalog } from "../../db/catalog/build.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import { callerRoles, type Exposure, exposureOf } from "../../db/catalog/exposure.ts";
+import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import type { Logins } from "../../db/cluster/provision.ts";
+import type { Finding } from "../../db/findings/finding.ts";
+import { PrimaryClient } from "../../db/wire/primary.ts";
+import { type BuiltSchema, buildSchema, schemaSettings } from "../../graphql/schema/schema.ts";
+import type { OpenApiDocument } from "../../rest-gateway/openapi/document.ts";
+import { openApi } from "../../rest-gateway/openapi/tables/openapi.ts";
+import { type SchemaChange, schemaChanges } from "./graphql-changes.ts";
+import { restChanges } from "./rest-changes.ts";
 
 /** What clients see of a database. TypeScript types are not in it: they follow from the same catalog as the description of REST. */
 export type Contract = {

@@ -1,7 +1,7 @@
 import pg from "pg";
-import { MODULES } from "../modules/modules.ts";
-import { type MigrationText, placeOf, statementFailure } from "./migration-failure.ts";
-import { type SqlStatement, statementsOf } from "./statements.ts";
+import { type MigrationText, placeOf, statementFailure } from "../../db/cluster/migration-failure.ts";
+import { type SqlStatement, statementsOf } from "../../db/cluster/statements.ts";
+import { MODULES } from "../../db/modules/modules.ts";
 
 /** A migration that ran on a temporary database, and what it changed there. */
 export type Rehearsal = {

@@ -1,4 +1,12 @@
-import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter, PathItem, Reference } from "./document.ts";
+import type {
+  Content,
+  JsonSchema,
+  OpenApiDocument,
+  Operation,
+  Parameter,
+  PathItem,
+  Reference,
+} from "../../rest-gateway/openapi/document.ts";
 
 /** A difference between two descriptions of an interface; breaking if clients of the first one may fail. */
 export type ContractChange = { readonly text: string; readonly isBreaking: boolean };

@@ -1,7 +1,7 @@
-import { NAME } from "../db/existing/account-columns.ts";
-import type { Choice } from "../db/existing/choice.ts";
-import type { Plan } from "../db/existing/plan.ts";
-import type { Column, Role, Table } from "../db/existing/survey.ts";
+import type { Choice } from "../../db/existing/choice.ts";
+import type { Column, Role, Table } from "../../db/existing/survey.ts";
+import { NAME } from "./account-columns.ts";
+import type { Plan } from "./plan.ts";
 
 /** A file in `resources/`, and the variable that it exports. */
 export type ResourceFile = {

@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import pg from "pg";
-import type { Finding } from "../findings/finding.ts";
-import { baseOf, installWithBase } from "./base.ts";
+import { baseOf, installWithBase } from "../../db/cluster/base.ts";
+import type { Cluster } from "../../db/cluster/embedded.ts";
+import { applyCurrent, compileSchema } from "../../db/cluster/graphile-migrate.ts";
+import { notIncluded } from "../../db/cluster/includes.ts";
+import { type Installation, migrate } from "../../db/cluster/migrate.ts";
+import { explainFailure } from "../../db/cluster/migration-failure.ts";
+import { schemaOf } from "../../db/cluster/migrations-folder.ts";
+import type { ModuleChoice } from "../../db/cluster/modules.ts";
+import type { Finding } from "../../db/findings/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
-import type { Cluster } from "./embedded.ts";
-import { applyCurrent, compileSchema } from "./graphile-migrate.ts";
-import { notIncluded } from "./includes.ts";
-import { type Installation, migrate } from "./migrate.ts";
-import { explainFailure } from "./migration-failure.ts";
-import { schemaOf } from "./migrations-folder.ts";
-import type { ModuleChoice } from "./modules.ts";
 
 const DROP_ROLES = `
   do $$

@@ -2,22 +2,15 @@
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { COMMAND } from "../config/command.ts";
-import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
-import { commitMigration } from "../db/cluster/graphile-migrate.ts";
-import { writeNotes } from "../db/cluster/migration-notes.ts";
-import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { COMMAND } from "../../config/command.ts";
+import { commitMigration } from "../../db/cluster/graphile-migrate.ts";
+import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
+import { CommandError } from "../command.ts";
 import { addBreaking, changelogOf } from "./application-changelog.ts";
-import { CommandError } from "./command.ts";
-import { inScratchCluster, installationOf, type MigrationOptions, urlsIn } from "./migration.ts";
-import {
-  breaking,
-  describeRefusal,
-  describeVerdict,
-  judgeCurrent,
-  judgementLines,
-  linesFor,
-} from "./migration-judgement.ts";
+import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
+import { breaking, describeRefusal, describeVerdict, judgeCurrent, judgementLines, linesFor } from "./judgement.ts";
+import { inScratchCluster, installationOf, type MigrationOptions, urlsIn } from "./migrate.ts";
+import { writeNotes } from "./notes.ts";
 
 export async function commit(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const { message, reason } = readCommitArguments(args);

@@ -1,5 +1,5 @@
-import type { Plan } from "../db/existing/plan.ts";
-import type { Table } from "../db/existing/survey.ts";
+import type { Table } from "../../db/existing/survey.ts";
+import type { Plan } from "./plan.ts";
 
 /** The users in `db/seed.sql`. */
 const SEEDED = ["ada", "bob"];

@@ -1,8 +1,8 @@
 import type { ClientBase } from "pg";
-import type { Config } from "../config/config.ts";
-import type { Finding } from "../db/findings/finding.ts";
-import { PARTS } from "../parts/list.ts";
-import { loadParts } from "../service/parts.ts";
+import type { Config } from "../../config/config.ts";
+import type { Finding } from "../../db/findings/finding.ts";
+import { PARTS } from "../../parts/list.ts";
+import { loadParts } from "../../service/parts.ts";
 
 /** Finds what is wrong in a database, as the parts that are open see it. */
 export const inspectorOf =

@@ -1,17 +1,17 @@
 import { join } from "node:path";
-import type { Configured } from "../app/configured.ts";
-import { baseOf, installWithBase } from "../db/cluster/base.ts";
-import { withClient } from "../db/cluster/client.ts";
-import { type CompareOptions, inNewDatabase } from "../db/cluster/compare.ts";
-import type { Cluster } from "../db/cluster/embedded.ts";
-import { readCurrent } from "../db/cluster/graphile-migrate.ts";
-import { migrate } from "../db/cluster/migrate.ts";
-import { type Judgement, judge, MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
-import type { ModuleChoice } from "../db/cluster/modules.ts";
-import { provisionLogins } from "../db/cluster/provision.ts";
-import { type Rehearsal, rehearse } from "../db/cluster/rehearsal.ts";
-import { type Finding, sorted } from "../db/findings/finding.ts";
+import type { Configured } from "../../app/configured.ts";
+import { baseOf, installWithBase } from "../../db/cluster/base.ts";
+import { withClient } from "../../db/cluster/client.ts";
+import type { Cluster } from "../../db/cluster/embedded.ts";
+import { readCurrent } from "../../db/cluster/graphile-migrate.ts";
+import { migrate } from "../../db/cluster/migrate.ts";
+import type { ModuleChoice } from "../../db/cluster/modules.ts";
+import { provisionLogins } from "../../db/cluster/provision.ts";
+import { type Finding, sorted } from "../../db/findings/finding.ts";
+import { type CompareOptions, inNewDatabase } from "./compare.ts";
 import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
+import { type Rehearsal, rehearse } from "./rehearsal.ts";
+import { type Judgement, judge, MIGRATION_RULES } from "./rules.ts";
 
 /** What is wrong with `current.sql`, and what it changes for clients. */
 export type Verdict = { readonly judgements: readonly Judgement[]; readonly changes: readonly Change[] };
