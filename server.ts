@@ -22,7 +22,7 @@ import { PARTS } from "./parts/list.ts";
 import { leaveRoot } from "./service/leave-root.ts";
 import { openConfigured } from "./service/open.ts";
 import type { Part } from "./service/part.ts";
-import { loadParts, pagesOf } from "./service/parts.ts";
+import { loadParts, pagesOf, withOwnParts } from "./service/parts.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Service, type Started, type StartOptions, startService as startWithParts } from "./service/start.ts";
@@ -32,7 +32,10 @@ export type { Service } from "./service/start.ts";
 
 /** Starts the service with the parts that the settings name. Throws ConfigError, and rejects, with nothing left running, if it fails. */
 export const startService = async (config: Config, log: Logger, options: StartOptions = {}): Promise<Service> =>
-  startWithParts(config, log, { parts: await loadParts(PARTS, config), ...options });
+  startWithParts(config, log, {
+    parts: await loadParts(options.application ? withOwnParts(PARTS, options.application) : PARTS, config),
+    ...options,
+  });
 
 async function main(): Promise<void> {
   const isDev = process.argv[2] === DEV;
@@ -50,7 +53,7 @@ async function main(): Promise<void> {
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
-    parts = await loadParts(PARTS, configured.config);
+    parts = await loadParts(withOwnParts(PARTS, configured.application), configured.config);
     refuseClashes(configured.application, parts);
     if (configured.config.embedded) {
       refuseWithoutDatabase(configured.application, isDev);

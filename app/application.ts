@@ -1,23 +1,26 @@
 import { existsSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { Router } from "express";
 import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { isPartOpen } from "../config/parts.ts";
 import { parseValue } from "../config/setting-types.ts";
 import { REPLACED } from "../config/settings.ts";
 import { Templates } from "../rest-gateway/auth/mail/templates.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
-import type { Config, ConsoleLink, Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
+import type { Config, ConsoleLink, Deployment, EnvironmentTypes, Part, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
-import { lineIn, originOf } from "./origin.ts";
+import { lineIn, placeOf } from "./origin.ts";
 
 /** An application in one environment, as the service uses it. */
 export type Application = {
   /** The absolute path of its folder; null for a service without an application. */
   readonly folder: string | null;
+  /** Its parts, whether they are open or not. */
+  readonly parts: readonly Pick<Part, "name" | "about">[];
   readonly resources: readonly Description[];
   readonly dialects: readonly Dialect[];
   readonly routes: readonly (Route | Router)[];
@@ -61,57 +64,90 @@ const DEFAULTS = {
 
 /** What the settings of the service depend on. Throws ConfigError for settings that do not belong into the file. */
 export function settingsOf({ folder, config }: Definition) {
-  const { environment = {}, settings = {} } = config;
-  const refuse = (reason: string): never => {
-    throw new ConfigError(`${placeOf(config, folder)}: ${reason}`);
+  const { settings = {} } = config;
+  const refuse = (reason: string, place = placeOf(config, folder)): never => {
+    throw new ConfigError(`${place}: ${reason}`);
   };
-  for (const name of Object.keys(environment))
-    if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`);
+  const declared = contentsIn(config).flatMap((each) =>
+    Object.keys(each.environment ?? {}).map((name) => [name, placeOf(each, folder)] as const),
+  );
+  for (const [name, place] of declared) {
+    if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`, place);
+    const others = declared.filter(([each]) => each === name);
+    if (others.length > 1) refuse(`${name} is declared by ${others.map(([, where]) => where).join(" and ")}`, place);
+  }
   for (const [name, value] of Object.entries(settings)) {
     if (Object.hasOwn(REPLACED, name)) refuse(`${name} is no longer a setting: ${REPLACED[name]}`);
     if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
     if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
       refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);
   }
-  return { declared: Object.keys(environment), settings };
+  return { declared: declared.map(([name]) => name), settings };
 }
+
+/** What an application consists of: its parts, and then itself. */
+const contentsIn = (config: Config): readonly (Part | Config)[] => [...(config.parts ?? []), config];
 
 const hasPassword = (value: string) => URL.parse(value)?.password || false;
 
 /** The environment variables that an application declares, for people. */
 export const describeOwn = ({ config }: Definition) =>
-  Object.entries(config.environment ?? {}).map(([name, type]) => ({ name, about: type.description ?? "" }));
+  contentsIn(config).flatMap(({ environment = {} }) =>
+    Object.entries<EnvironmentTypes[string]>(environment).map(([name, type]) => ({
+      name,
+      about: type.description ?? "",
+    })),
+  );
 
 /** The application with the values of these settings. Throws ConfigError, which names the file, its line and what to do. */
 export function applicationOf(
   { folder, config }: Definition,
-  settings: Pick<Settings, "declared" | "embedded" | "hasAuth">,
+  settings: Pick<Settings, "declared" | "embedded" | "hasAuth" | "parts">,
 ): Application {
-  const environment = valuesOf(config.environment ?? {}, settings.declared);
-  const deployment: Deployment = { embedded: settings.embedded, hasAccounts: settings.hasAuth };
-  const { graphql } = config;
-  const chosen = <T>(given: T | ((...values: [typeof environment, Deployment]) => T)): T =>
-    given instanceof Function ? given(environment, deployment) : given;
-  const resources = chosen(config.resources ?? []);
+  const { parts = [] } = config;
+  const closed = parts.filter((part) => !isPartOpen(part, settings));
+  const open = contentsIn(config).filter((each) => !closed.some((part) => part === each));
+  const all = open.map((each) => chosenOf(each, folder, settings));
+  const resources = all.flatMap((each) => each.resources);
   refuseDuplicates(resources, folder);
-  const tasks = chosen(config.tasks ?? []);
+  const tasks = all.flatMap((each) => each.tasks);
   refuseTasks(tasks, folder);
   const mailFolder = existingIn(folder, "mail");
   // Throws if a template is invalid, before the database changes.
   if (settings.hasAuth) new Templates(mailFolder);
   return {
     folder,
+    parts,
     migrationsFolder: existingIn(folder, MIGRATIONS),
     seedFile: existingIn(folder, "db/seed.sql"),
     mailFolder,
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
-    dialects: chosen(config.dialects ?? []),
-    routes: chosen(config.routes ?? []),
+    dialects: all.flatMap((each) => each.dialects),
+    routes: all.flatMap((each) => each.routes),
     tasks,
-    consoleLinks: linksOf(chosen(config.console ?? {}).links ?? [], placeOf(config, folder)),
-    internalStatus: chosen(config.graphqlInternalStatus ?? 200),
+    consoleLinks: all.flatMap((each) => each.links),
+    internalStatus: all.at(-1)!.chosen(config.graphqlInternalStatus ?? 200),
+    plugins: async () => (await Promise.all(all.map((each) => each.plugins()))).flat(),
+  };
+}
+
+/** What a part or the application itself consists of in this environment. */
+function chosenOf(
+  contents: Part | Config,
+  folder: string | null,
+  { declared, embedded, hasAuth }: Pick<Settings, "declared" | "embedded" | "hasAuth">,
+) {
+  const environment = valuesOf(contents.environment ?? {}, declared);
+  const deployment: Deployment = { embedded, hasAccounts: hasAuth };
+  const chosen = <T>(given: T | ((...values: [typeof environment, Deployment]) => T)): T =>
+    given instanceof Function ? given(environment, deployment) : given;
+  const { resources = [], dialects = [], routes = [], tasks = [], console = {}, graphql } = contents;
+  return {
+    ...{ resources: chosen(resources), dialects: chosen(dialects), routes: chosen(routes), tasks: chosen(tasks) },
+    links: linksOf(chosen(console).links ?? [], placeOf(contents, folder)),
     plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
+    chosen,
   };
 }
 
@@ -194,12 +230,4 @@ function refuseTasks(tasks: readonly OwnTask[], folder: string | null): void {
     if (fault !== null) throw new ConfigError(`${placeOf(task, folder)}: ${fault}`);
     byName.set(task.name, task);
   }
-}
-
-/** `resources/notes.ts:3`, below the folder of the application. */
-export function placeOf(value: object, folder: string | null): string {
-  const origin = originOf(value);
-  if (origin === null) return "content-service.config.ts";
-  const below = folder === null ? origin : relative(folder, origin);
-  return below.startsWith("..") ? origin : below;
 }

@@ -36,14 +36,10 @@ export type Resource = Pick<Description, "name" | "singular" | "about" | "table"
 /** A link in the navigation of the console: `{ name: "Reports", url: "/reports" }`. `url` is a path of the service, or an http(s) URL. */
 export type ConsoleLink = { readonly name: string; readonly url: string };
 
-/** An application: what `content-service.config.ts` exports. Tables, policies and functions are not here: they are SQL. */
-export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
-  /** Settings of the service for every deployment. The environment and SETTINGS_FILE come first. Secrets are refused. */
-  readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
-  /** Environment variables of the application. They are checked at the start; names that begin with APP_ stay free of settings of the service. */
+/** What an application consists of, and each of its parts. Tables, policies and functions are not here: they are SQL. */
+type Contents<Types extends EnvironmentTypes> = {
+  /** Own environment variables. They are checked at the start; names that begin with APP_ stay free of settings of the service. */
   readonly environment?: Types;
-  /** The accounts that db/seed.sql creates, which the start prints: `ada, password …` */
-  readonly seedAccounts?: string;
   readonly resources?: OfEnvironment<readonly Resource[], Types>;
   /** Response formats of the resources for clients that name none in the header Prefer. */
   readonly dialects?: OfEnvironment<readonly Dialect[], Types>;
@@ -56,14 +52,34 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
    *   graphql: () => import("./plugins/index.ts")  // export const plugins = [WordCountPlugin];
    */
   readonly graphql?: (environment: Values<Types>) => Promise<{ readonly plugins: readonly GraphileConfig.Plugin[] }>;
-  /** HTTP status of a GraphQL response with an internal error. 200, as the specification says, if it is not set. */
-  readonly graphqlInternalStatus?: OfEnvironment<200 | 400, Types>;
   /** What operators see in the console, after its pages. A page of your own is a route. */
   readonly console?: OfEnvironment<{ readonly links?: readonly ConsoleLink[] }, Types>;
 };
 
+/** What belongs together, in a folder of its own: it is deleted with its line in the configuration, and PARTS may leave it out. */
+export type Part<Types extends EnvironmentTypes = any> = Contents<Types> & {
+  /** Its name in PARTS: lower-case words with hyphens. */
+  readonly name: string;
+  /** What it is, in one line, for `content-service parts`. */
+  readonly about: string;
+};
+
+/** An application: what `content-service.config.ts` exports. What it has itself comes after its parts. */
+export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = Contents<Types> & {
+  /** Settings of the service for every deployment. The environment and SETTINGS_FILE come first. Secrets are refused. */
+  readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
+  readonly parts?: readonly Part[];
+  /** The accounts that db/seed.sql creates, which the start prints: `ada, password …` */
+  readonly seedAccounts?: string;
+  /** HTTP status of a GraphQL response with an internal error. 200, as the specification says, if it is not set. */
+  readonly graphqlInternalStatus?: OfEnvironment<200 | 400, Types>;
+};
+
 export const defineConfig = <const Types extends EnvironmentTypes = EnvironmentTypes>(config: Config<Types>) =>
   withOrigin(config, defineConfig);
+
+export const definePart = <const Types extends EnvironmentTypes = EnvironmentTypes>(part: Part<Types>): Part<Types> =>
+  withOrigin(part, definePart);
 
 export const defineRoute = (route: Route): Route => withOrigin(route, defineRoute);
 

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError } from "../config/config-error.ts";
-import type { Config } from "./index.ts";
-import { lineIn } from "./origin.ts";
+import type { Config, Part } from "./index.ts";
+import { lineIn, placeOf } from "./origin.ts";
 
 export const CONFIG_FILE = "content-service.config.ts";
 /** The same in an image, which has JavaScript. */
@@ -23,18 +23,19 @@ export type Definition = {
 /** Tables, GraphQL and realtime of a database, and nothing else. */
 export const NO_APPLICATION: Definition = { folder: null, config: {} };
 
-/** The members of `Config`. */
-const MEMBERS: Readonly<Record<keyof Config, true>> = {
-  settings: true,
+const CONTENTS = {
   environment: true,
-  seedAccounts: true,
   resources: true,
   dialects: true,
   routes: true,
   tasks: true,
   graphql: true,
-  graphqlInternalStatus: true,
   console: true,
+} as const;
+const OF_PART: Readonly<Record<keyof Part, true>> = { name: true, about: true, ...CONTENTS };
+const OF_CONFIG: Readonly<Record<keyof Config, true>> = {
+  ...{ settings: true, seedAccounts: true, graphqlInternalStatus: true, parts: true },
+  ...CONTENTS,
 };
 
 /**
@@ -51,12 +52,37 @@ export async function loadApplication(folder?: string): Promise<Definition> {
   });
   if (typeof config !== "object" || config === null)
     throw new ConfigError(`${file}: it has no default export: write export default defineConfig({ … })`);
-  const unknown = Object.keys(config).find((name) => !Object.hasOwn(MEMBERS, name));
-  if (unknown !== undefined)
-    throw new ConfigError(
-      `${file}: ${unknown} is not a member of defineConfig; it has ${Object.keys(MEMBERS).join(", ")}`,
-    );
+  refuseMembers(config, OF_CONFIG, `${file}: `, "defineConfig");
+  if (!Array.isArray(config.parts ?? [])) throw new ConfigError(`${file}: parts must be a list`);
+  for (const part of config.parts ?? []) refusePart(part, config.parts, found);
   return { folder: found, config };
+}
+
+function refuseMembers(value: object, members: object, place: string, define: string): void {
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(members, name));
+  if (unknown !== undefined)
+    throw new ConfigError(`${place}${unknown} is not a member of ${define}; it has ${Object.keys(members).join(", ")}`);
+}
+
+/** The names of parts of an application; those of the service are refused when all are chosen. */
+const PART_NAME = /^[a-z]+(-[a-z]+)*$/;
+
+function refusePart(part: Part | null, all: readonly Part[], folder: string): void {
+  if (typeof part !== "object" || part === null)
+    throw new ConfigError(`${CONFIG_FILE}: parts has an item that is no part: write definePart({ … })`);
+  const place = placeOf(part, folder);
+  refuseMembers(part, OF_PART, `${place}: `, "definePart");
+  const fault = faultOf(part, all);
+  if (fault !== null) throw new ConfigError(`${place}: ${fault}`);
+}
+
+function faultOf(part: Part, all: readonly Part[]): string | null {
+  const { name, about } = part;
+  if (typeof name !== "string" || !PART_NAME.test(name) || name === "none")
+    return `the name of a part must be lower-case words with hyphens (is ${JSON.stringify(name)})`;
+  if (typeof about !== "string" || about === "") return `the part ${name} says nothing in about`;
+  const other = all.find((each) => each !== part && each.name === name);
+  return other === undefined ? null : `there is another part named ${name}: rename one of them`;
 }
 
 /** The absolute path of the folder of the application, or of the nearest one. */

@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 // Registered by name, because an application may load another copy of this module.
@@ -20,4 +21,12 @@ export function lineIn(stack: string, folder = "/"): string | null {
     if (file.startsWith(folder)) return `${file}:${line}`;
   }
   return null;
+}
+
+/** `resources/notes.ts:3`, below the folder of the application. */
+export function placeOf(value: object, folder: string | null): string {
+  const origin = originOf(value);
+  if (origin === null) return "content-service.config.ts";
+  const below = folder === null ? origin : relative(folder, origin);
+  return below.startsWith("..") ? origin : below;
 }

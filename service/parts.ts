@@ -1,14 +1,14 @@
+import type { Application } from "../app/application.ts";
+import { placeOf } from "../app/origin.ts";
 import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
+import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
 import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
 
 /** A line of the list of all parts. */
-export type ListedPart = {
-  readonly name: string;
-  /** Whether it is open with the embedded database only, if PARTS does not name it. */
-  readonly isForDevelopment?: boolean;
+export type ListedPart = ChoosablePart & {
   /** A part that is not open is not loaded. */
   load(): Promise<Part>;
   /** The commands that it brings, whether it is open or not. */
@@ -18,22 +18,30 @@ export type ListedPart = {
 type PartSettings = Pick<Config, "parts" | "embedded">;
 
 /** The parts that are open with these settings, in the order of the list. Throws ConfigError. */
-function chooseParts(list: readonly ListedPart[], { parts, embedded }: PartSettings): readonly ListedPart[] {
-  const unknown = parts.map(nameIn).filter((name) => name !== "none" && !list.some((each) => each.name === name));
+function chooseParts(list: readonly ListedPart[], settings: PartSettings): readonly ListedPart[] {
+  const unknown = settings.parts
+    .map(nameIn)
+    .filter((name) => name !== "none" && !list.some((each) => each.name === name));
   if (unknown.length > 0)
     throw new ConfigError(
       `PARTS names ${unknown.join(", ")}, which is not a part; the parts are ${list.map(({ name }) => name).join(", ")}`,
     );
-  const changes = parts.length === 0 || parts.some((name) => /^[+-]/.test(name));
-  const isOpen = ({ name, isForDevelopment = false }: ListedPart) =>
-    changes
-      ? !parts.includes(`-${name}`) && (embedded || !isForDevelopment || parts.includes(`+${name}`))
-      : parts.includes(name);
-  return list.filter(isOpen);
+  return list.filter((each) => isPartOpen(each, settings));
 }
 
 /** `+console` → `console` */
 const nameIn = (text: string) => text.replace(/^[+-]/, "");
+
+/** The parts of the service, and those of an application. What these have is in the application itself. Throws ConfigError. */
+export function withOwnParts(
+  list: readonly ListedPart[],
+  { parts, folder }: Pick<Application, "parts" | "folder">,
+): readonly ListedPart[] {
+  const taken = parts.find(({ name }) => list.some((each) => each.name === name));
+  if (taken)
+    throw new ConfigError(`${placeOf(taken, folder)}: the service has a part named ${taken.name}: choose another name`);
+  return [...list, ...parts.map(({ name, about }) => ({ name, load: async () => ({ name, about }) }))];
+}
 
 /** Loads the parts that are open with these settings. Throws ConfigError, also if a part is missing that another one needs. */
 export async function loadParts(list: readonly ListedPart[], settings: PartSettings): Promise<readonly Part[]> {

@@ -1,4 +1,5 @@
-import { type Application, placeOf } from "../app/application.ts";
+import type { Application } from "../app/application.ts";
+import { placeOf } from "../app/origin.ts";
 import { ConfigError } from "../config/config.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Routes } from "../http/pipeline/routes.ts";

@@ -114,7 +114,7 @@ export async function installationOf({ folder: given, environment }: MigrationOp
   const folder = given ?? application.migrationsFolder;
   if (folder === null)
     throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
-  return { folder, modules: config.modules, userId: config.authUserId, inspect: inspectorOf(config), configured };
+  return { folder, modules: config.modules, userId: config.authUserId, inspect: inspectorOf(configured), configured };
 }
 
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>

@@ -165,7 +165,7 @@ describe("content-service.config.ts", () => {
     ["export const config = {};", /content-service\.config\.ts: it has no default export: write export default/],
     [
       "export default { resource: [] };",
-      /config\.ts: resource is not a member of defineConfig; it has settings, environment, /,
+      /config\.ts: resource is not a member of defineConfig; it has settings, seedAccounts, /,
     ],
     ['import "./missing.ts";\nexport default {};', /config\.ts(:\d+)?: Cannot find module .*missing\.ts/],
     ["\nthrow new Error('no notes');", /config\.ts:2: no notes$/],

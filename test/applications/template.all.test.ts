@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { init } from "../../cli/init/init.ts";
 import { readConfig } from "../../config/config.ts";
-import { type Command, devStart, PROJECT } from "../support/command.ts";
+import { type Command, devStart, nodeRun, PROJECT } from "../support/command.ts";
 import { POLL } from "../support/until.ts";
 
 let home: string;
@@ -79,4 +79,22 @@ test("the variables of .env.example are settings, and it starts nothing without 
     BASE_URL: "https://notes.example.com",
   };
   expect(readConfig({ ...variables, ...given }).embedded).toBe(false);
+});
+
+test("its part is in the list, is left out by PARTS, and is deleted with its folder and its line", async () => {
+  const listed = async (PARTS = "") => {
+    const command = nodeRun("parts", { dataDir: join(home, "data"), settings: { APPLICATION: app, PARTS } });
+    await command.exited();
+    return command.stdout + command.stderr;
+  };
+  expect(await listed()).toMatch(/^digest +open +everywhere +counts the notes of the last day$/m);
+  expect(await listed("-digest")).toMatch(/^digest +not open /m);
+
+  await rm(join(app, "parts"), { recursive: true });
+  const lines = (await read("content-service.config.ts")).split("\n").filter((line) => !line.includes("digest"));
+  await writeFile(join(app, "content-service.config.ts"), lines.join("\n"));
+  await expect.poll(() => service.stdout, POLL).toMatch(/content-service\.config\.ts.* changed: reloaded in/);
+  expect((await send("/hello")).json).toEqual({ role: "authenticated" });
+  expect(await listed()).not.toContain("digest");
+  expect(await listed("-digest")).toContain("PARTS names digest, which is not a part");
 });

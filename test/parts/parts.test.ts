@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { applicationOf } from "../../app/application.ts";
+import { applicationOf, settingsOf } from "../../app/application.ts";
+import { definePart, defineRoute, z } from "../../app/index.ts";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { partsCommand } from "../../cli/parts.ts";
@@ -8,7 +9,7 @@ import { readConfig } from "../../config/config.ts";
 import { ASSETS } from "../../pages/assets.ts";
 import { PARTS } from "../../parts/list.ts";
 import type { Part } from "../../service/part.ts";
-import { type ListedPart, loadParts } from "../../service/parts.ts";
+import { type ListedPart, loadParts, withOwnParts } from "../../service/parts.ts";
 import { refuseClashes } from "../../service/routes.ts";
 
 const DATABASE_URL = "postgres://owner@localhost/notes";
@@ -52,6 +53,41 @@ test("a path of a part is refused to an application, unless the part is not open
     refuseClashes(application, await loadParts(LIST, readConfig({ PARTS: parts })));
   await expect(refuse("")).rejects.toThrow("the path /console/notes is taken, because the part console serves");
   await expect(refuse("-console")).resolves.toBeUndefined();
+});
+
+const route = (path: string) => defineRoute({ path, methods: { GET: () => ({}) } });
+const reports = definePart({
+  name: "reports",
+  about: "reports about notes",
+  environment: { APP_LIMIT: z.coerce.number().default(10) },
+  routes: ({ APP_LIMIT }) => [route(`/reports/${APP_LIMIT}`)],
+  console: { links: [{ name: "Reports", url: "/reports" }] },
+});
+const ownParts = (parts: string, more: object = {}) => {
+  const definition = { folder: null, config: { parts: [reports], routes: [route("/own")], ...more } };
+  const { declared } = settingsOf(definition);
+  return applicationOf(definition, readConfig({ PARTS: parts, APP_LIMIT: "7" }, { declared }));
+};
+const pathsOf = (parts: string) => ownParts(parts).routes.map((each) => "path" in each && each.path);
+
+test("a part of an application comes before the rest of it, with settings of its own, and PARTS leaves it out", async () => {
+  expect(pathsOf("")).toEqual(["/reports/7", "/own"]);
+  expect(pathsOf("-reports")).toEqual(["/own"]);
+  expect(pathsOf("console,mail")).toEqual(["/own"]);
+  expect(ownParts("").consoleLinks).toEqual([{ name: "Reports", path: "/reports" }]);
+  const list = withOwnParts(LIST, ownParts(""));
+  expect((await loadParts(list, readConfig({ PARTS: "-site" }))).map(({ name }) => name)).toEqual([
+    ...["mail", "console", "reports"],
+  ]);
+});
+
+test("a part of an application with the name of another part, or of a setting that another one declares, is refused", () => {
+  expect(() => withOwnParts([listed({ name: "reports", about: "" })], ownParts(""))).toThrow(
+    /parts\.test\.ts:\d+: the service has a part named reports: choose another name$/,
+  );
+  expect(() => ownParts("", { environment: { APP_LIMIT: z.string() } })).toThrow(
+    /parts\.test\.ts:\d+: APP_LIMIT is declared by .*parts\.test\.ts:\d+ and content-service\.config\.ts$/,
+  );
 });
 
 test("the modules of pages import each other as browsers load them: all are at /assets", async () => {

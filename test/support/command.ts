@@ -53,7 +53,7 @@ export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
 
 /** Runs `content-service user` or another command without npm. `input` is its standard input. */
 export const nodeRun = (
-  command: "start" | "types" | "user" | "key" | "ready",
+  command: "start" | "types" | "user" | "key" | "ready" | "parts",
   { args = [], input = "", ...options }: StartOptions & { readonly input?: string },
 ): Command =>
   start(process.execPath, [BINARY, command, ...args], {
