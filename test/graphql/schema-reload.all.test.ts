@@ -271,14 +271,22 @@ test("a request about a table that is new waits for the rebuild that is due, ove
   const announce = (state: string) => dba(`alter event trigger announce_schema_change ${state}`);
   await announce("disable");
   onTestFinished(async () => void (await announce("enable")));
-  await addTable("newest");
-  const query = "{ newests { totalCount } }";
-  expect((await service.gql(query)).errors).toMatchObject([{ extensions: { code: "VALIDATION_ERROR" } }]);
+  // A rebuild that an earlier test has caused may still be due, and finds the table.
+  const queryOf = (name: string) => `{ ${name}s { totalCount } }`;
+  let newest = "";
+  for (const name of ["newest", "latest", "youngest"]) {
+    await addTable(name);
+    const { errors } = await service.gql(queryOf(name));
+    if (errors?.[0]?.extensions.code === "VALIDATION_ERROR") newest = name;
+    if (newest !== "") break;
+  }
+  expect(newest).not.toBe("");
+  const query = queryOf(newest);
   const client = connect(service);
   await client.run("{ __typename }");
 
   service.service.reloadSchema();
-  const expected = { data: { newests: { totalCount: 0 } } };
+  const expected = { data: { [`${newest}s`]: { totalCount: 0 } } };
   expect(await Promise.all([service.gql(query), client.run(query)])).toMatchObject([expected, expected]);
 });
 
