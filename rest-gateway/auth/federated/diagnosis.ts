@@ -3,12 +3,12 @@ import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } fro
 import type { TrustedIssuer } from "../../../config/trusted-issuers.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
 import { discover, readPublicKeys } from "../../../identity/remote-keys.ts";
+import { SamlProvider } from "../../../parts/saml/provider.ts";
 import { isSignInFailure } from "./failure.ts";
 import { Flows } from "./flow.ts";
 import { OAuth2Provider } from "./oauth2.ts";
 import { discoverOidc, OidcProvider } from "./oidc.ts";
 import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
-import { SamlProvider } from "./saml.ts";
 
 /** What a check of a provider's settings has found, and what to do about it. */
 export type Check = { readonly level: "ok" | "note" | "warning" | "error"; readonly text: string };

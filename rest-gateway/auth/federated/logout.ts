@@ -1,4 +1,5 @@
 import { identityOf } from "../../../http/pipeline/exchange.ts";
+import type { SamlProvider } from "../../../parts/saml/provider.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
 import { type Recipient, sendSignedOut } from "../pages/page.ts";
@@ -9,7 +10,6 @@ import { providerOf, searchOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import type { Provider } from "./provider.ts";
-import type { SamlProvider } from "./saml.ts";
 import { parseReturnTo } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
 import { ConfigError } from "../../../config/config-error.ts";
 import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
+import type { SamlProvider } from "../../../parts/saml/provider.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
-import type { SamlProvider } from "./saml.ts";
 
 export type ProvidersOptions = {
   readonly reader: ProviderReader;
@@ -133,7 +133,7 @@ export class Providers {
       case "oauth2":
         return new (await import("./oauth2.ts")).OAuth2Provider(settings, context);
       case "saml":
-        return new (await import("./saml.ts")).SamlProvider(settings, context);
+        return new (await import("../../../parts/saml/provider.ts")).SamlProvider(settings, context);
     }
   }
 }

@@ -1,5 +1,5 @@
-import { ASSERTION } from "./saml-metadata.ts";
-import { type Expected, LIMITS, requireEqual, verified } from "./saml-response.ts";
+import { ASSERTION } from "./metadata.ts";
+import { type Expected, LIMITS, requireEqual, verified } from "./response.ts";
 import { childrenOf, onlyChild, parseXml, type XmlElement, XmlError } from "./xml.ts";
 
 // The checks after node-saml has verified a signature: the assertion must be meant for this service and this sign-in, and be valid

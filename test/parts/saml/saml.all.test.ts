@@ -1,6 +1,13 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { newCertificate, type TestKeyPair } from "../../../support/certificate.ts";
+import {
+  continuationOf,
+  hasSession,
+  oidcEntry,
+  outcomeOf,
+  useFederated,
+} from "../../rest-gateway/auth/federated/support.ts";
+import { newCertificate, type TestKeyPair } from "../../support/certificate.ts";
 import {
   type ResponseParts,
   readRequest,
@@ -9,9 +16,8 @@ import {
   SHA1,
   signXml,
   startAt,
-} from "../../../support/saml-provider.ts";
-import { WebClient, type WebPage } from "../../../support/web-client.ts";
-import { continuationOf, hasSession, oidcEntry, outcomeOf, useFederated } from "./support.ts";
+} from "../../support/saml-provider.ts";
+import { WebClient, type WebPage } from "../../support/web-client.ts";
 
 const OWN = newCertificate("service");
 const NEXT = newCertificate("the next key of the service");

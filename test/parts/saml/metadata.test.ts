@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseMetadata, writeMetadata } from "../../../../rest-gateway/auth/federated/saml-metadata.ts";
-import { newCertificate } from "../../../support/certificate.ts";
+import { parseMetadata, writeMetadata } from "../../../parts/saml/metadata.ts";
+import { newCertificate } from "../../support/certificate.ts";
 
 const [STRONG, OTHER, WEAK] = [newCertificate("strong"), newCertificate("other"), newCertificate("weak", 1024)];
 const MD = 'xmlns="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#"';

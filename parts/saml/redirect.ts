@@ -1,8 +1,8 @@
 import { verify, X509Certificate } from "node:crypto";
 import { inflateRawSync } from "node:zlib";
-import { signInFailure } from "./failure.ts";
-import { ASSERTION, PROTOCOL } from "./saml-metadata.ts";
-import { LIMITS, requireEqual, verified } from "./saml-response.ts";
+import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import { ASSERTION, PROTOCOL } from "./metadata.ts";
+import { LIMITS, requireEqual, verified } from "./response.ts";
 import { onlyChild, parseXml, type XmlElement, XmlError } from "./xml.ts";
 
 // Messages in a URL: requests and responses of a sign-out. Source: SAML 2.0 Bindings, 3.4.

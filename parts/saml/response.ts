@@ -1,5 +1,5 @@
-import { signInFailure } from "./failure.ts";
-import { ASSERTION, PROTOCOL, SIGNATURE } from "./saml-metadata.ts";
+import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import { ASSERTION, PROTOCOL, SIGNATURE } from "./metadata.ts";
 import { childrenOf, descendants, onlyChild, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 
 // What node-saml does not check before it verifies a signature: that a response has only what a response needs.

@@ -1,16 +1,23 @@
 import { promisify } from "node:util";
 import { SAML, type SamlConfig } from "@node-saml/node-saml";
 import { decrypt } from "xml-encryption";
-import type { KeyPair, SamlSettings } from "../../../config/providers.ts";
-import { RemoteValue } from "../../../identity/remote-value.ts";
-import { hashOf } from "../../../identity/secrets.ts";
-import { isSignInFailure, signInFailure } from "./failure.ts";
-import type { Flow } from "./flow.ts";
-import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "./provider.ts";
-import { type Assertion, CLOCK_SKEW, readAssertion } from "./saml-assertion.ts";
-import { parseMetadata, type SamlMetadata, writeMetadata } from "./saml-metadata.ts";
-import { checkLogoutResponse, type LogoutRequest, readLogoutRequest } from "./saml-redirect.ts";
-import { checkDecrypted, checkResponse, decodeResponse, type Expected, type ResponseShape } from "./saml-response.ts";
+import type { KeyPair, SamlSettings } from "../../config/providers.ts";
+import { RemoteValue } from "../../identity/remote-value.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { isSignInFailure, signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import type { Flow } from "../../rest-gateway/auth/federated/flow.ts";
+import {
+  type ConfirmedIdentity,
+  identityOf,
+  type Provider,
+  type ProviderContext,
+  textAt,
+  urlOf,
+} from "../../rest-gateway/auth/federated/provider.ts";
+import { type Assertion, CLOCK_SKEW, readAssertion } from "./assertion.ts";
+import { parseMetadata, type SamlMetadata, writeMetadata } from "./metadata.ts";
+import { checkLogoutResponse, type LogoutRequest, readLogoutRequest } from "./redirect.ts";
+import { checkDecrypted, checkResponse, decodeResponse, type Expected, type ResponseShape } from "./response.ts";
 import { XmlError } from "./xml.ts";
 
 /** Milliseconds after which the metadata of a provider are read again. */
@@ -20,8 +27,8 @@ const decryptXml = promisify(decrypt);
 
 /**
  * A provider of SAML 2.0. node-saml verifies the signature, the times and the audience. It does not check recipient, issuer and
- * request; it accepts weak algorithms, and needs quadratic time for some XML. So saml-response.ts checks a response before
- * node-saml reads it, and saml-assertion.ts checks the signed assertion afterwards.
+ * request; it accepts weak algorithms, and needs quadratic time for some XML. So response.ts checks a response before
+ * node-saml reads it, and assertion.ts checks the signed assertion afterwards.
  */
 export class SamlProvider implements Provider {
   readonly settings: SamlSettings;
