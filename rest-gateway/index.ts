@@ -16,7 +16,7 @@ import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
 import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
-import type { RoutedAuth } from "./auth/route.ts";
+import type { Routes as AuthRoutes, RoutedAuth } from "./auth/route.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
@@ -82,6 +82,8 @@ type RestOptions = {
   readonly tokens: Tokens;
   /** Null when the service has no accounts. */
   readonly auth: Auth | null;
+  /** The routes of authentication, those of parts included. */
+  readonly authRoutes: AuthRoutes;
   readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
@@ -220,7 +222,7 @@ type CreatedResources = {
 
 /** The interface of the resources. Also registers the handler of their tasks. */
 function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
-  const { settings, application, database, auth, tasks, baseUrl, log, onInternalError } = options;
+  const { settings, application, database, auth, authRoutes, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole } = settings;
@@ -245,6 +247,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     hasTasks: tasks !== null,
     hasReplicas: database.replicas !== null,
     errorDialect: errorDialect(shared.preferences.parse(undefined)),
+    authRoutes,
     passwords: auth && passwords,
     maxRecords: settings.apiMaxRecords,
     isOff: settings.openapi === "off",

@@ -26,7 +26,6 @@ import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { routerOf } from "../rest-gateway/auth/route.ts";
-import { ROUTES } from "../rest-gateway/auth/routes.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
@@ -36,6 +35,8 @@ import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { editorsOf } from "./open.ts";
+import type { Part } from "./part.ts";
+import { authRoutesOf, hasAccountPages } from "./parts.ts";
 import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
@@ -52,7 +53,7 @@ export type AppOptions = {
   readonly addressOf: ReturnType<typeof addressReader>;
   readonly clock: () => number;
   readonly hashPassword: HashPassword | undefined;
-  readonly hasAccountPages: boolean;
+  readonly parts: readonly Part[];
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -78,7 +79,8 @@ export async function createApp(options: AppOptions) {
     await notifications.start();
     await auth?.start();
     const { application } = options;
-    const forRest = { ...context, settings: config, application, baseUrl: url, log, onInternalError };
+    const authRoutes = authRoutesOf(options.parts);
+    const forRest = { ...context, settings: config, application, authRoutes, baseUrl: url, log, onInternalError };
     const rest = await createRest(forRest);
     auth?.startHousekeeping();
     rest.catalog.registerMetrics(options.metrics);
@@ -142,7 +144,7 @@ export async function createApp(options: AppOptions) {
       redis,
       secret,
       pages: {
-        auth: pagesOf(rest.auth ? [routerOf(rest.auth, ROUTES)] : [], context.auth?.refusal),
+        auth: pagesOf(rest.auth ? [routerOf(rest.auth, authRoutes)] : [], context.auth?.refusal),
         application: pagesOf(rest.application),
       },
       close,
@@ -169,7 +171,7 @@ function createContext(
     addressOf,
     clock,
     hashPassword,
-    hasAccountPages,
+    parts,
   }: AppOptions & { readonly secret: string; readonly tokens: Tokens; readonly redis: Redis | null },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
@@ -216,9 +218,10 @@ function createContext(
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const serviceDatabase = database.forRole("service_role");
-  const forMail = { hasAccountPages, url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
+  const ofParts = { hasAccountPages: hasAccountPages(parts, config) };
+  const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
   const auth = config.hasAuth
-    ? createAuth({ ...forAuth, ...forMail, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
+    ? createAuth({ ...forAuth, ...forMail, ...ofParts, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
     : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });

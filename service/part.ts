@@ -24,7 +24,7 @@ import type {
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
-import type { RoutedAuth } from "../rest-gateway/auth/route.ts";
+import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
 import type { Phases } from "../telemetry/span.ts";
 
@@ -50,6 +50,8 @@ export type Part = {
   documents?(application: Pick<Application, "folder">): Documents;
   /** The form of its errors while the service starts; the default is that of the REST endpoints. */
   readonly errors?: HttpEnvelope;
+  /** Routes of authentication: they are served with those of the core, and described with them in the OpenAPI documents. */
+  readonly authRoutes?: Routes;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */

@@ -5,6 +5,8 @@ import { type Config, ConfigError } from "../config/config.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
+import type { Routes } from "../rest-gateway/auth/route.ts";
+import { ROUTES } from "../rest-gateway/auth/routes.ts";
 import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
 
 /** A line of the list of all parts. */
@@ -52,6 +54,10 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
         throw new ConfigError(`PARTS: ${name} needs ${needed}, which is not open: name both, or neither`);
   return parts;
 }
+
+/** The routes of authentication, those of parts included. */
+export const authRoutesOf = (parts: readonly Part[]): Routes =>
+  Object.assign({}, ROUTES, ...parts.map(({ authRoutes }) => authRoutes));
 
 /** The pages of all parts. Those for operators are left out where another port has them. */
 export const pagesOf = (parts: readonly Part[], config: Config, hasOperators: boolean): readonly ListedPage[] =>

@@ -40,7 +40,7 @@ import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { openConfigured } from "./open.ts";
 import type { Core, Part } from "./part.ts";
-import { hasAccountPages, type OpenParts, openEarly, openParts } from "./parts.ts";
+import { type OpenParts, openEarly, openParts } from "./parts.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
 
@@ -151,7 +151,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     if (!listensLast) await admin?.listen();
     app = await createApp({
       ...{ config, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
-      ...{ hasAccountPages: hasAccountPages(parts, config), onInternalError },
+      ...{ parts, onInternalError },
     });
     core = coreOf(app, { ...base, url, log, readMetrics });
     opened = await openParts(core);

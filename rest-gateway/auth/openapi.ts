@@ -3,9 +3,8 @@ import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } fr
 import { objectOf, refer } from "../openapi/schema-parts.ts";
 import { TokenPairAnswer } from "./answers.ts";
 import { AccountBody } from "./bodies.ts";
-import { type Answer, type BodySchema, isIdName, type Route, splitKey } from "./route.ts";
-import { ROUTES } from "./routes.ts";
-import { keyOf, namedSchemas, schemaOf } from "./schemas.ts";
+import { type Answer, type BodySchema, isIdName, type Route, type Routes, splitKey } from "./route.ts";
+import { keyOf, schemaOf } from "./schemas.ts";
 
 export const AUTH_TAG = {
   name: "authentication",
@@ -13,9 +12,9 @@ export const AUTH_TAG = {
 };
 
 /** The paths of authentication, which belong to no version. */
-export function authPaths(): Readonly<Record<string, PathItem>> {
+export function authPaths(routes: Routes): Readonly<Record<string, PathItem>> {
   const paths: Record<string, PathItem> = {};
-  for (const [key, route] of Object.entries(ROUTES)) {
+  for (const [key, route] of Object.entries(routes)) {
     const [method, path] = splitKey(key);
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation(path, route) };
   }
@@ -92,9 +91,6 @@ const responseOf = ({ about, schemas, text, headers = [] }: Answer<unknown>): Re
 
 /** The account fields of a new user, by name. */
 export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties!;
-
-/** The schemas of request and response bodies of authentication, by their key in the document. */
-export const AUTH_SCHEMAS = namedSchemas();
 
 /** The schemas of `POST /auth/register`: of its body, from that of `POST /users`, and of its response, with that of a user. */
 export const signUpSchemas = (newUser: JsonSchema, user: JsonSchema) => ({

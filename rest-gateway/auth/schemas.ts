@@ -38,7 +38,7 @@ export function schemaOf(body: z.ZodType): JsonSchema {
   return schema as JsonSchema;
 }
 
-/** The OpenAPI schemas of all bodies that were passed to `named`, by key. */
+/** The OpenAPI schemas of all bodies that were passed to `named`, by key; those of a part, once it is loaded. */
 export function namedSchemas(): Readonly<Record<string, JsonSchema>> {
   const { schemas } = z.toJSONSchema(NAMED, { ...OPTIONS, uri: (id) => `#/components/schemas/${id}` });
   return Object.fromEntries(

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { PARTS } from "../../parts/list.ts";
+import { splitKey } from "../../rest-gateway/auth/route.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { Program } from "../support/program.ts";
@@ -66,5 +67,9 @@ test.each(PARTS.map(({ name }) => name))("without the part %s, the rest compiles
   const statusOf = async (path: string) => (await fetch(url + path)).status;
   expect(await statusOf("/rest/v1/articles?limit=1")).toBe(200);
   for (const path of part.paths ?? []) expect([path, await statusOf(path.replace("/*", ""))]).toEqual([path, 404]);
+  for (const key of Object.keys(part.authRoutes ?? {})) {
+    const path = splitKey(key)[1].replace(/\{\w+\}/g, "x");
+    expect([path, (await fetch(url + path, { method: "OPTIONS" })).status]).toEqual([path, 404]);
+  }
   expect(readFileSync(join(folder, "log"), "utf8")).not.toMatch(/"level":"(error|fatal)"/);
 });

@@ -1,7 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
 import { problem } from "../../../db/problems/problem.ts";
-import { AUTH_SCHEMAS, AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
+import { AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
+import { namedSchemas } from "../../auth/schemas.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
@@ -106,7 +107,7 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...(api.passwords && { ...AUTH_SCHEMAS, NewPassword: api.passwords.schema, ...schemasOfSignUp(api) }),
+      ...(api.passwords && { ...namedSchemas(), NewPassword: api.passwords.schema, ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
       Problem: problemSchema(api.errorDialect),
     },
@@ -123,7 +124,7 @@ function componentsOf(api: ApiVersion): Components {
 
 /** Without a resource that has accounts, `POST /auth/register` refuses. */
 function authPathsOf(api: ApiVersion) {
-  const { "/auth/register": signUp, ...paths } = authPaths();
+  const { "/auth/register": signUp, ...paths } = authPaths(api.authRoutes);
   return usersOf(api) === undefined ? paths : { ...paths, "/auth/register": signUp! };
 }
 

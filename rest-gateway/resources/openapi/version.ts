@@ -1,6 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi.ts";
+import { signUpSchemas } from "../../auth/openapi.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
+import type { Routes } from "../../auth/route.ts";
+import { namedSchemas } from "../../auth/schemas.ts";
 import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
@@ -22,6 +24,8 @@ export type ApiOptions = {
   readonly errorDialect: ErrorDialect;
   /** Whether reads may be answered by replicas. */
   readonly hasReplicas: boolean;
+  /** The routes of authentication, those of parts included. */
+  readonly authRoutes: Routes;
   /** The rules for passwords; null without accounts. */
   readonly passwords: PasswordRules | null;
   /** Maximum records of one POST. */
@@ -42,18 +46,18 @@ export type ApiVersion = ApiOptions & {
 const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
 /** Names of other components, which no resource may take. */
-const RESERVED = [
+const reserved = (): string[] => [
   "Problem",
   "Link",
   "NewPassword",
-  ...[PAGE_SCHEMAS, TASK_SCHEMAS, AUTH_SCHEMAS, signUpSchemas({}, {})].flatMap(Object.keys),
+  ...[PAGE_SCHEMAS, TASK_SCHEMAS, namedSchemas(), signUpSchemas({}, {})].flatMap(Object.keys),
 ];
 
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 
 /** The key of a component: `User`, `UserCreate`. */
 export function keyOf({ resources }: ApiVersion, { description }: Resource, part: keyof typeof ENDINGS): string {
-  const known = keys.get(resources) ?? componentKeys(wordsOf(resources), Object.values(ENDINGS), RESERVED);
+  const known = keys.get(resources) ?? componentKeys(wordsOf(resources), Object.values(ENDINGS), reserved());
   keys.set(resources, known);
   return known.get(wordOf(description, resources))! + ENDINGS[part];
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PARTS } from "../../../parts/list.ts";
 import { splitKey } from "../../../rest-gateway/auth/route.ts";
-import { ROUTES as TABLE } from "../../../rest-gateway/auth/routes.ts";
+import { authRoutesOf, loadParts } from "../../../service/parts.ts";
 import { Authenticator } from "../../support/authenticator.ts";
 import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
 import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
@@ -10,6 +11,7 @@ import { useAdministration } from "./admin-openapi-requests.ts";
 import { startProviders } from "./federated/openapi-requests.ts";
 import { startMails } from "./mail/openapi-requests.ts";
 
+const TABLE = authRoutesOf(await loadParts(PARTS, { parts: [], embedded: true }));
 const BODY_LIMIT = 2000;
 const providers = await startProviders();
 afterAll(() => providers.close());

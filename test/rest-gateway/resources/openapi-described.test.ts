@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
+import { ROUTES } from "../../../rest-gateway/auth/routes.ts";
 import { resourceOpenApi } from "../../../rest-gateway/resources/openapi/openapi.ts";
 import { resourcesOf } from "../../../rest-gateway/resources/resource.ts";
 import { useCatalog } from "../../support/catalog.ts";
@@ -26,6 +27,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
       hasTasks: false,
       errorDialect: "nested",
       hasReplicas: false,
+      authRoutes: ROUTES,
       passwords: new PasswordRules({ passwordRules: { length: 12, classes: [] } }),
       maxRecords: 100,
     },
