@@ -107,8 +107,9 @@ export function readConfig(
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded, needsKeys);
-  const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
-  providers.readFile();
+  const { authProviders: path, authProvidersLoopback: allowsLoopback } = parsed;
+  const providers = new ProviderReader({ path, environment, allowsLoopback });
+  providers.check();
   return withLimits({
     ...parsed,
     embedded,

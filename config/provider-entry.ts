@@ -1,10 +1,9 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { remoteUrl, requiredText } from "./json-file.ts";
-import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } from "./providers.ts";
-import { isStrongRsa, roleClaim } from "./setting-types.ts";
+import type { Kind, OAuth2Settings, OidcSettings, ProviderKind, ProviderSettings } from "./providers.ts";
+import { roleClaim } from "./setting-types.ts";
 
 /** Where the secrets of an entry may come from. */
 export type Sources = {
@@ -13,27 +12,39 @@ export type Sources = {
   readonly isTable: boolean;
 };
 
-/** The JSON of one identity provider, which becomes its settings. */
-export const entryType = (sources: Sources): z.ZodType<ProviderSettings> =>
-  z.discriminatedUnion("kind", [oidcType(sources), oauth2Type(sources), samlType(sources)], {
-    error: ({ code }) => (code === "invalid_union" ? "must be oidc, oauth2 or saml" : "must be an object"),
-  });
+/**
+ * The JSON of one identity provider, which becomes its settings. An entry that a part reads is refused if the part is not open; while
+ * it is not known which are, it is ignored.
+ */
+export function entryType(
+  sources: Sources,
+  kinds: readonly ProviderKind[],
+  others: "refused" | "ignored" = "refused",
+): z.ZodType<ProviderSettings> {
+  const missing = OF_PARTS.filter((name) => !kinds.some(({ kind }) => kind === name));
+  const types = [...kinds.map((each) => each.entry(sources)), ...missing.map(OF_PART[others])];
+  const names = [...kinds.map(({ kind }) => kind), ...missing];
+  const known = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+  return z.discriminatedUnion("kind", types as unknown as [z.core.$ZodTypeDiscriminable], {
+    error: ({ code }) => (code === "invalid_union" ? `must be ${known}` : "must be an object"),
+  }) as unknown as z.ZodType<ProviderSettings>;
+}
+
+/** Kinds of parts, which have the same name. */
+const OF_PARTS: readonly Kind[] = ["saml"];
+
+const OF_PART = {
+  refused: (kind: Kind) =>
+    z.looseObject({ kind: z.literal(kind) }).refine(() => false, {
+      path: ["kind"],
+      error: `is ${kind}, but the part ${kind} is not open (PARTS)`,
+    }),
+  ignored: (kind: Kind) => z.looseObject({ kind: z.literal(kind), name: providerName }),
+};
 
 /** Where providers usually send the profile. */
 const OIDC_CLAIMS = { subject: ["sub"], name: ["name", "preferred_username"], email: ["email"] };
 const OAUTH2_CLAIMS = { subject: ["sub", "id"], name: ["name", "login", "username"], email: ["email"] };
-const SAML_CLAIMS = {
-  // The NameID, unless an attribute is named.
-  subject: [],
-  name: [
-    ...["displayName", "name", "cn", "urn:oid:2.16.840.1.113730.3.1.241", "urn:oid:2.5.4.3"],
-    "http://schemas.microsoft.com/identity/claims/displayname",
-  ],
-  email: [
-    ...["email", "mail", "urn:oid:0.9.2342.19200300.100.1.3"],
-    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress",
-  ],
-};
 
 /** Where a claim is: `$.profile.nick` */
 const claimPath = requiredText.pipe(roleClaim);
@@ -61,42 +72,29 @@ const oauth2Type = (sources: Sources) =>
     })
     .transform((entry): OAuth2Settings => ({ ...named(entry), issuer: entry.issuer ?? entry.tokenUrl }));
 
-const samlType = (sources: Sources) =>
-  z
-    .strictObject({
-      kind: z.literal("saml"),
-      ...commonFields(attribute, SAML_CLAIMS),
-      metadata: metadata(sources),
-      issuer: requiredText.nullable().default(null),
-      entityId: requiredText.nullable().default(null),
-      keys: z
-        .array(z.strictObject({ privateKey: privateKey(sources), certificate: certificate(sources) }), {
-          error: "must be a list of key pairs",
-        })
-        .max(2, "must have at most 2 key pairs")
-        .default([]),
-      nameIdFormat: requiredText.nullable().default(null),
-      domains: z.array(domain, { error: "must be a list of domains" }).default([]),
-    })
-    .transform((entry): SamlSettings => named(entry));
+const providerName = requiredText.regex(
+  /^[a-z0-9][a-z0-9-]{0,49}$/,
+  "must have 1 to 50 letters a to z, digits and hyphens",
+);
 
-/** `Corp.Example` → `corp.example` */
-const domain = requiredText
-  .transform((text) => text.toLowerCase())
-  .refine((text) => text.length <= 253 && /^[^\s@/.]+(\.[^\s@/.]+)+$/.test(text), {
-    error: "must be the domain of an e-mail, such as corp.example",
-  });
-
-const NAME = /^[a-z0-9][a-z0-9-]{0,49}$/;
+/** The kinds of the core. */
+export const KINDS: readonly ProviderKind[] = [
+  { kind: "oidc", entry: oidcType, urls: ({ issuer }: OidcSettings) => [issuer] },
+  {
+    kind: "oauth2",
+    entry: oauth2Type,
+    urls: ({ authorizationUrl, tokenUrl, userinfoUrl }: OAuth2Settings) => [authorizationUrl, tokenUrl, userinfoUrl],
+  },
+];
 
 type Claim = "subject" | "name" | "email";
 
 /** `path` parses the path of a claim; `usual` are the names of the claims that are read if the entry names none. */
-function commonFields(path: z.ZodType<ClaimPath, any>, usual: Readonly<Record<Claim, readonly string[]>>) {
+export function commonFields(path: z.ZodType<ClaimPath, any>, usual: Readonly<Record<Claim, readonly string[]>>) {
   const paths = (claim: Claim) => oneOrMore(path).default(usual[claim].map((name) => [name]));
   const claims = { subject: paths("subject"), name: paths("name"), email: paths("email") };
   return {
-    name: requiredText.regex(NAME, "must have 1 to 50 letters a to z, digits and hyphens"),
+    name: providerName,
     title: requiredText.optional(),
     signUp: z.boolean({ error: "must be true or false" }).default(true),
     claims: z.strictObject(claims, { error: "must be an object" }).prefault({}),
@@ -113,16 +111,13 @@ function commonFields(path: z.ZodType<ClaimPath, any>, usual: Readonly<Record<Cl
 }
 
 /** The title of a provider is its name unless the entry has one. */
-const named = <Entry extends { name: string; title?: string | undefined }>(entry: Entry) => ({
+export const named = <Entry extends { name: string; title?: string | undefined }>(entry: Entry) => ({
   ...entry,
   title: entry.title ?? entry.name,
 });
 
 const oneOrMore = <T>(type: z.ZodType<T, any>) =>
   z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(type).min(1, "must not be empty"));
-
-/** An attribute of SAML, whose name may have dots. */
-const attribute = requiredText.transform((name): ClaimPath => [name]);
 
 /** Parameters of an authorization request that the service sets itself. */
 const OWN_PARAMETERS = new Set([
@@ -147,7 +142,7 @@ const clientFields = (sources: Sources, scopes: string[]) => ({
 const FOR_TABLE = /^AUTH_SECRET_\w+$/;
 
 /** A text, or `{"file": "…"}` or `{"env": "…"}`, from which it is read. */
-const secret = (sources: Sources) =>
+export const secret = (sources: Sources) =>
   z.unknown().transform((value, { addIssue }): string => {
     const { text, fault } = readSecret(value, sources);
     if (text) return text;
@@ -168,34 +163,11 @@ function readSecret(value: unknown, { environment, isTable }: Sources): { text?:
   return { text: typeof value === "string" ? value : null, fault: 'must be a string, {"file": "…"} or {"env": "…"}' };
 }
 
-function readText(path: string): string | null {
+/** Null if it cannot be read. */
+export function readText(path: string): string | null {
   try {
     return readFileSync(path, "utf8").trim();
   } catch {
     return null;
   }
 }
-
-/** A URL, or the path of a file. */
-const metadata = ({ isTable }: Sources) =>
-  requiredText.transform((text, { addIssue }): SamlSettings["metadata"] => {
-    if (/^https?:/.test(text)) {
-      if (remoteUrl.safeParse(text).success) return { url: text };
-      addIssue("must be an https URL without a user, password or fragment (#)");
-      return z.NEVER;
-    }
-    const xml = isTable ? null : readText(text);
-    if (xml) return { xml };
-    addIssue(isTable ? "must be an https URL" : "must be an https URL, or a file that can be read");
-    return z.NEVER;
-  });
-
-const privateKey = (sources: Sources) =>
-  secret(sources).refine((pem) => isStrongRsa(() => createPrivateKey(pem)), {
-    error: "must be the PEM of an RSA private key of at least 2048 bits",
-  });
-
-const certificate = (sources: Sources) =>
-  secret(sources).refine((pem) => isStrongRsa(() => new X509Certificate(pem).publicKey), {
-    error: "must be the PEM certificate of an RSA key of at least 2048 bits",
-  });

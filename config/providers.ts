@@ -2,11 +2,15 @@ import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { ConfigError } from "./config-error.ts";
 import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
-import { entryType, type Sources } from "./provider-entry.ts";
+import { entryType, KINDS, type Sources } from "./provider-entry.ts";
 import { parseValue } from "./setting-types.ts";
 
-/** Settings common to all identity providers. */
-type CommonSettings = {
+/** OpenID Connect, OAuth 2.0, and what a part of the same name brings. */
+export type Kind = "oidc" | "oauth2" | "saml";
+
+/** Settings that all identity providers have. */
+export type ProviderSettings = {
+  readonly kind: Kind;
   /** Its name in URLs: `/auth/oidc/acme`. */
   readonly name: string;
   /** Its display name. */
@@ -17,6 +21,10 @@ type CommonSettings = {
   readonly claims: { readonly [Name in "subject" | "name" | "email"]: readonly ClaimPath[] };
   /** Claims that must have one of these values: `[{ claim: ["hd"], values: ["acme.example"] }]`. */
   readonly require: readonly { readonly claim: ClaimPath; readonly values: readonly unknown[] }[];
+  /** The issuer of its identities. Null: the one that the provider names first; it must not change later. */
+  readonly issuer: string | null;
+  /** The domains of the e-mails of its users, in lower case: an application finds the provider by them. */
+  readonly domains?: readonly string[];
 };
 
 type OAuthClient = {
@@ -30,9 +38,9 @@ type OAuthClient = {
   readonly parameters: Readonly<Record<string, string>>;
 };
 
-export type OidcSettings = CommonSettings & OAuthClient & { readonly kind: "oidc"; readonly issuer: string };
+export type OidcSettings = ProviderSettings & OAuthClient & { readonly kind: "oidc"; readonly issuer: string };
 
-export type OAuth2Settings = CommonSettings &
+export type OAuth2Settings = ProviderSettings &
   OAuthClient & {
     readonly kind: "oauth2";
     /** The issuer of its identities; the tokenUrl if it is not set. */
@@ -42,63 +50,74 @@ export type OAuth2Settings = CommonSettings &
     readonly userinfoUrl: string;
   };
 
-/** A key pair of this service, in PEM format. */
-export type KeyPair = { readonly privateKey: string; readonly certificate: string };
-
-export type SamlSettings = CommonSettings & {
-  readonly kind: "saml";
-  /** The metadata of the provider: its URL, or the XML. */
-  readonly metadata: { readonly url: string } | { readonly xml: string };
-  /** The entity id that the metadata must have. Null: the one in the first metadata that are read; it must not change later. */
-  readonly issuer: string | null;
-  /** The entity id of this service at the provider; null for the URL of the service's own metadata. */
-  readonly entityId: string | null;
-  /** The first signs requests; all decrypt assertions. Empty: requests are not signed. */
-  readonly keys: readonly KeyPair[];
-  /** The format of the subject that is requested; null to leave it to the provider. */
-  readonly nameIdFormat: string | null;
-  /** The domains of the e-mails of its users, in lower case: an application finds the provider by them. */
-  readonly domains: readonly string[];
+/** How entries of one kind are read. */
+export type ProviderKind = {
+  readonly kind: Kind;
+  /** The JSON of an entry, which becomes its settings. */
+  entry(sources: Sources): z.ZodType<ProviderSettings>;
+  /** The URLs at the provider that the settings name. */
+  urls(settings: ProviderSettings): readonly string[];
 };
 
-export type ProviderSettings = OidcSettings | OAuth2Settings | SamlSettings;
+type ReaderOptions = {
+  /** Of the file; "" without one. */
+  readonly path: string;
+  readonly environment: Sources["environment"];
+  readonly allowsLoopback: boolean;
+  /** The kinds of parts. */
+  readonly kinds?: readonly ProviderKind[];
+};
 
 /** Reads the settings of identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
 export class ProviderReader {
-  readonly #path: string;
-  readonly #environment: Sources["environment"];
-  readonly #allowsLoopback: boolean;
+  readonly #options: ReaderOptions;
+  readonly #kinds: readonly ProviderKind[];
 
-  /** `path` is "" without a file. */
-  constructor(path: string, environment: Sources["environment"], allowsLoopback: boolean) {
-    this.#path = path;
-    this.#environment = environment;
-    this.#allowsLoopback = allowsLoopback;
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#kinds = [...KINDS, ...(options.kinds ?? [])];
+  }
+
+  /** Reads entries of these kinds too. */
+  with(kinds: readonly ProviderKind[]): ProviderReader {
+    return new ProviderReader({ ...this.#options, kinds });
+  }
+
+  /** Checks the file before it is known which parts are open: of an entry that a part reads, only the name. Throws ConfigError. */
+  check(): void {
+    this.#read("ignored");
   }
 
   /** Reads the file again each time. Throws ConfigError. */
   readFile(): readonly ProviderSettings[] {
-    if (this.#path === "") return [];
-    const entries = z
-      .array(entryType({ environment: this.#environment, isTable: false }), { error: "must be a list of providers" })
-      .refine(hasUniqueNames, { error: "names a provider twice" })
-      .refine(hasUniqueDomains, { error: "has a domain twice" });
-    const providers = parseValue("AUTH_PROVIDERS", jsonFile(entries), this.#path);
-    for (const provider of providers) this.#refuseLoopback(provider);
-    return providers;
+    return this.#read("refused");
   }
 
   /** Reads a row of the table `auth_private.providers`. Throws ConfigError. */
   readRow(name: string, definition: Readonly<Record<string, unknown>>): ProviderSettings {
-    const type = entryType({ environment: this.#environment, isTable: true });
+    const { environment } = this.#options;
+    const type = entryType({ environment, isTable: true }, this.#kinds);
     const { data, error } = type.safeParse({ ...definition, name });
     if (error) throw new ConfigError(`the provider ${name} of the table: ${describeIssue(error.issues[0]!)}`);
     this.#refuseLoopback(data);
     return data;
   }
 
+  #read(others: "refused" | "ignored"): readonly ProviderSettings[] {
+    const { path, environment } = this.#options;
+    if (path === "") return [];
+    const entries = z
+      .array(entryType({ environment, isTable: false }, this.#kinds, others), { error: "must be a list of providers" })
+      .refine(hasUniqueNames, { error: "names a provider twice" })
+      .refine(hasUniqueDomains, { error: "has a domain twice" });
+    const providers = parseValue("AUTH_PROVIDERS", jsonFile(entries), path);
+    for (const provider of providers) this.#refuseLoopback(provider);
+    return providers;
+  }
+
   #refuseLoopback(provider: ProviderSettings): void {
-    if (this.#allowsLoopback || !urlsOf(provider).some(isLoopbackUrl)) return;
+    const urls = this.#kinds.find(({ kind }) => kind === provider.kind)?.urls(provider) ?? [];
+    if (this.#options.allowsLoopback || !urls.some(isLoopbackUrl)) return;
     throw new ConfigError(
       `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`,
     );
@@ -109,17 +128,6 @@ const hasUniqueNames = (providers: readonly ProviderSettings[]) =>
   new Set(providers.map(({ name }) => name)).size === providers.length;
 
 function hasUniqueDomains(providers: readonly ProviderSettings[]): boolean {
-  const domains = providers.flatMap((provider) => (provider.kind === "saml" ? provider.domains : []));
+  const domains = providers.flatMap((provider) => provider.domains ?? []);
   return new Set(domains).size === domains.length;
-}
-
-function urlsOf(provider: ProviderSettings): readonly string[] {
-  switch (provider.kind) {
-    case "oidc":
-      return [provider.issuer];
-    case "oauth2":
-      return [provider.authorizationUrl, provider.tokenUrl, provider.userinfoUrl];
-    case "saml":
-      return "url" in provider.metadata ? [provider.metadata.url] : [];
-  }
 }

@@ -36,7 +36,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
-import { authRoutesOf, hasAccountPages } from "./parts.ts";
+import { authRoutesOf, hasAccountPages, protocolsOf } from "./parts.ts";
 import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
@@ -218,7 +218,7 @@ function createContext(
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const serviceDatabase = database.forRole("service_role");
-  const ofParts = { hasAccountPages: hasAccountPages(parts, config) };
+  const ofParts = { protocols: protocolsOf(parts), hasAccountPages: hasAccountPages(parts, config) };
   const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
   const auth = config.hasAuth
     ? createAuth({ ...forAuth, ...forMail, ...ofParts, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })

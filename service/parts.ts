@@ -5,6 +5,7 @@ import { type Config, ConfigError } from "../config/config.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
+import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
 import type { Routes } from "../rest-gateway/auth/route.ts";
 import { ROUTES } from "../rest-gateway/auth/routes.ts";
 import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
@@ -54,6 +55,10 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
         throw new ConfigError(`PARTS: ${name} needs ${needed}, which is not open: name both, or neither`);
   return parts;
 }
+
+/** How users sign in at identity providers, besides OpenID Connect and OAuth 2.0. */
+export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
+  parts.flatMap(({ protocol }) => protocol ?? []);
 
 /** The routes of authentication, those of parts included. */
 export const authRoutesOf = (parts: readonly Part[]): Routes =>

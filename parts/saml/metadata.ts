@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { remoteUrl } from "../../config/json-file.ts";
-import type { KeyPair } from "../../config/providers.ts";
 import { escapeMarkup } from "../../http/pipeline/response.ts";
+import type { KeyPair } from "./settings.ts";
 import { childrenOf, descendants, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 
 export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";

@@ -1,7 +1,6 @@
 import { promisify } from "node:util";
 import { SAML, type SamlConfig } from "@node-saml/node-saml";
 import { decrypt } from "xml-encryption";
-import type { KeyPair, SamlSettings } from "../../config/providers.ts";
 import { RemoteValue } from "../../identity/remote-value.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { isSignInFailure, signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
@@ -18,6 +17,7 @@ import { type Assertion, CLOCK_SKEW, readAssertion } from "./assertion.ts";
 import { parseMetadata, type SamlMetadata, writeMetadata } from "./metadata.ts";
 import { checkLogoutResponse, type LogoutRequest, readLogoutRequest } from "./redirect.ts";
 import { checkDecrypted, checkResponse, decodeResponse, type Expected, type ResponseShape } from "./response.ts";
+import type { KeyPair, SamlSettings } from "./settings.ts";
 import { XmlError } from "./xml.ts";
 
 /** Milliseconds after which the metadata of a provider are read again. */
@@ -50,6 +50,10 @@ export class SamlProvider implements Provider {
       log.error({ provider: settings.name, err }, "the metadata of an identity provider cannot be read");
     const read = (previous: SamlMetadata | null) => this.#readMetadata(previous);
     this.#metadata = new RemoteValue({ read, maxAge: MAX_AGE, clock, onError });
+  }
+
+  get source(): string {
+    return JSON.stringify(this.settings.metadata);
   }
 
   async issuer(): Promise<string> {

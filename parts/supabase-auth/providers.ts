@@ -70,9 +70,7 @@ function requireSamlProvider({ auth }: AuthCall, sent: z.infer<typeof SsoRequest
   if (!id && !domain) throw invalid("A provider_id or a domain is required");
   const providers = auth.federated.providers.list().filter(({ settings }) => settings.kind === "saml");
   if (providers.length === 0) throw problem("SAML off");
-  const found = providers.find(({ settings }) =>
-    id ? settings.name === id : settings.kind === "saml" && settings.domains.includes(domain!),
-  );
+  const found = providers.find(({ settings }) => (id ? settings.name === id : settings.domains?.includes(domain!)));
   if (found === undefined) throw problem("no such SAML provider");
   return found;
 }

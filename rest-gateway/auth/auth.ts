@@ -16,6 +16,7 @@ import type { Verifier } from "../../identity/verified-tokens.ts";
 import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
+import type { Protocol } from "./federated/protocol.ts";
 import { AuthFunctions } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
@@ -70,6 +71,8 @@ export type AuthSettings = FactorSettings &
 
 export type AuthOptions = {
   readonly settings: AuthSettings;
+  /** Of identity providers, besides OpenID Connect and OAuth 2.0. */
+  readonly protocols: readonly Protocol[];
   /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
   readonly serviceDatabase: Transactions;
@@ -148,6 +151,7 @@ export type Auth = {
 
 export function createAuth({
   settings,
+  protocols,
   database,
   serviceDatabase,
   hasAccountPages,
@@ -205,10 +209,9 @@ export function createAuth({
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const federated = createFederated({ settings, url, functions, repository, secret, clock, log });
-  const { identities } = federated;
+  const federated = createFederated({ settings, protocols, url, functions, repository, secret, clock, log });
   const forStore = {
-    ...{ repository, sessionRows, keys, identities, signIn, csrf, sameOrigin },
+    ...{ repository, sessionRows, keys, identities: federated.identities, signIn, csrf, sameOrigin },
     ...{ clock, notifications, onKeyUsed },
   };
   const store = identityStore(forStore);

@@ -89,7 +89,7 @@ export type Answer<Sent> = {
   /** Only a type: what the handler returns. */
   readonly sent?: Sent;
   /** The media type that the response has instead of JSON, or may have as an alternative to JSON. */
-  readonly text?: "text/html" | "text/csv" | "application/samlmetadata+xml";
+  readonly text?: `${string}/${string}`;
   readonly headers?: readonly HeaderName[];
 };
 

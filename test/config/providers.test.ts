@@ -1,9 +1,8 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Environment, readConfig } from "../../config/config.ts";
-import { newCertificate } from "../support/certificate.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "providers-"));
 let files = 0;
@@ -13,7 +12,6 @@ function write(text: string): string {
   writeFileSync(path, text);
   return path;
 }
-const PAIR = newCertificate();
 const OIDC = { name: "acme", kind: "oidc", issuer: "https://id.acme.example", clientId: "content" };
 const OAUTH2 = {
   name: "legacy",
@@ -64,18 +62,6 @@ test("an entry of OAuth 2.0 is of the issuer tokenUrl unless it names another, a
   });
 });
 
-test("an entry of SAML needs metadata: a URL, or a file that is read", () => {
-  expect(read([SAML])[0]).toMatchObject({
-    metadata: { url: SAML.metadata },
-    entityId: null,
-    keys: [],
-    nameIdFormat: null,
-    domains: [],
-    claims: { subject: [] },
-  });
-  expect(read([{ ...SAML, metadata: write("<xml/>\n") }])[0]).toMatchObject({ metadata: { xml: "<xml/>" } });
-});
-
 test("every field can be set", () => {
   const oidc = {
     ...OIDC,
@@ -104,34 +90,15 @@ test("every field can be set", () => {
     scopes: ["openid", "email", "groups"],
     parameters: { prompt: "select_account" },
   });
-  const saml = {
-    ...SAML,
-    keys: [PAIR, PAIR],
-    entityId: "urn:content",
-    nameIdFormat: "x",
-    domains: ["Corp.Example"],
-    claims: { subject: "employee.number" },
-    require: { "a.b": "c" },
-  };
-  expect(read([saml])[0]).toMatchObject({
-    keys: [PAIR, PAIR],
-    entityId: "urn:content",
-    domains: ["corp.example"],
-    claims: { subject: [["employee.number"]] },
-    require: [{ claim: ["a.b"], values: ["c"] }],
-  });
 });
 
 test("secrets may be read from files and from the environment", () => {
-  const [key, certificate, secret] = [PAIR.privateKey, PAIR.certificate, "from a file\n"].map(write);
   const entries = [
-    { ...OIDC, clientSecret: { file: secret } },
+    { ...OIDC, clientSecret: { file: write("from a file\n") } },
     { ...OAUTH2, clientSecret: { env: "LEGACY_SECRET" } },
-    { ...SAML, keys: [{ privateKey: { file: key }, certificate: { file: certificate } }] },
   ];
-  const [oidc, oauth2, saml] = read(entries, { LEGACY_SECRET: "from the environment" }) as any[];
+  const [oidc, oauth2] = read(entries, { LEGACY_SECRET: "from the environment" }) as any[];
   expect([oidc.clientSecret, oauth2.clientSecret]).toEqual(["from a file", "from the environment"]);
-  expect(saml.keys[0]).toEqual({ privateKey: PAIR.privateKey.trim(), certificate: PAIR.certificate.trim() });
 });
 
 const URL_FAULT = "must be an https URL without a user, password or fragment (#)";
@@ -165,33 +132,8 @@ test.each<[unknown, string]>([
   ],
   [[{ ...OAUTH2, tokenUrl: "ftp://x" }], `[0].tokenUrl ${URL_FAULT}`],
   [[OAUTH2, { ...OAUTH2, name: "b", userinfoUrl: undefined }], "[1].userinfoUrl is required"],
-  [[{ ...SAML, metadata: "http://corp.example" }], `[0].metadata ${URL_FAULT}`],
-  [[{ ...SAML, metadata: "/nowhere" }], "[0].metadata must be an https URL, or a file that can be read"],
-  [
-    [{ ...SAML, keys: [{ ...PAIR, privateKey: "x" }] }],
-    "[0].keys[0].privateKey must be the PEM of an RSA private key of at least 2048 bits",
-  ],
-  [
-    [{ ...SAML, keys: [newCertificate("weak", 1024)] }],
-    "[0].keys[0].privateKey must be the PEM of an RSA private key of at least 2048 bits",
-  ],
-  [
-    [{ ...SAML, keys: [{ ...PAIR, certificate: PAIR.privateKey }] }],
-    "[0].keys[0].certificate must be the PEM certificate of an RSA key of at least 2048 bits",
-  ],
-  [
-    [{ ...SAML, domains: ["mary@corp.example"] }],
-    "[0].domains[0] must be the domain of an e-mail, such as corp.example",
-  ],
   [[{ ...OIDC, domains: ["corp.example"] }], "[0].domains is not a known field"],
-  [
-    [
-      { ...SAML, domains: ["corp.example"] },
-      { ...SAML, name: "other", domains: ["CORP.example"] },
-    ],
-    "the value has a domain twice",
-  ],
-  [[{ ...SAML, keys: [PAIR, PAIR, PAIR] }], "[0].keys must have at most 2 key pairs"],
+  [[OIDC, SAML], "[1].kind is saml, but the part saml is not open (PARTS)"],
 ])("a file with %.60j is rejected: %s", (entries, message) => expect(errorOf(entries)).toBe(message));
 
 test("parameters of the service cannot be replaced in the authorization request", () => {
@@ -209,32 +151,16 @@ test("parameters of the service cannot be replaced in the authorization request"
     );
 });
 
-test("the entries in docs/federated-sign-in.md are valid", () => {
-  const text = readFileSync("docs/federated-sign-in.md", "utf8");
-  const section = text.slice(text.indexOf("## Providers"), text.indexOf("## Sign in"));
-  const examples = [...section.matchAll(/```json\n(.*?)```/gs)].map(([, json]) => JSON.parse(json!));
-  expect(examples.length).toBeGreaterThan(3);
-  const files: Readonly<Record<string, string>> = {
-    legacy: "x",
-    saml_key: PAIR.privateKey,
-    saml_certificate: PAIR.certificate,
-  };
-  const names = ["ACME_SECRET", "KEYCLOAK_SECRET", "ENTRA_SECRET", "GOOGLE_SECRET"];
-  const environment = Object.fromEntries(names.map((name) => [name, "secret"]));
-  for (const example of examples) {
-    const text = JSON.stringify(example).replaceAll(/\/run\/secrets\/(\w+)/g, (_, name) => write(files[name]!));
-    const entries = JSON.parse(text);
-    expect(read(entries, environment)).toHaveLength(entries.length);
-  }
-});
-
 test("no message contains a secret", () => {
   const secret = "a-client-secret-7";
-  const messages = [
-    errorOf([{ ...OIDC, clientSecret: secret, scopes: 1 }]),
-    errorOf([{ ...SAML, keys: [{ privateKey: `-----BEGIN ${secret}`, certificate: secret }] }]),
-  ];
-  expect(messages.join()).not.toContain(secret);
+  expect(errorOf([{ ...OIDC, clientSecret: secret, scopes: 1 }])).not.toContain(secret);
+});
+
+test("an entry of a part is left to it while the settings are read, but for its name", () => {
+  const check = (entries: unknown) => readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)) });
+  expect(() => check([OIDC, { ...SAML, metadata: 7 }])).not.toThrow();
+  expect(() => check([{ ...SAML, name: "Corp Inc" }])).toThrow("[0].name must have 1 to 50 letters");
+  expect(() => check([{ ...OIDC, name: "corp" }, SAML])).toThrow("the value names a provider twice");
 });
 
 test("providers on loopback addresses are for tests", () => {
@@ -243,7 +169,6 @@ test("providers on loopback addresses are for tests", () => {
   const local = [
     { ...OIDC, issuer: "http://127.0.0.1:4000" },
     { ...OAUTH2, tokenUrl: "http://localhost:4000/token" },
-    { ...SAML, metadata: "http://[::1]:4000/metadata" },
   ];
   for (const entry of local) {
     expect(errorOf([entry])).toBe(refusal(entry.name));
@@ -305,10 +230,4 @@ describe("a row of the table", () => {
       "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
     ],
   ])("with %j is rejected", (entry, message) => expect(ofTable(entry)).toContain(message));
-
-  test("of SAML cannot read files of the machine", () => {
-    expect(() => reader.readRow("corp", { kind: "saml", metadata: "/etc/passwd" })).toThrow(
-      "metadata must be an https URL",
-    );
-  });
 });

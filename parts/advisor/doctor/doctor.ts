@@ -1,13 +1,19 @@
 // Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
 
 import { CommandError, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
+import { readProtocols } from "../../../cli/protocols.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config, Environment } from "../../../config/config.ts";
 import { ConfigError } from "../../../config/config-error.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
-import type { ProviderSettings } from "../../../config/providers.ts";
+import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
 import { createOutbound } from "../../../identity/outbound.ts";
-import { type Check, diagnose, diagnoseIssuer, registration } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import {
+  type Check,
+  describeProvider,
+  diagnose,
+  diagnoseIssuer,
+} from "../../../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../../../rest-gateway/auth/federated/identity-repository.ts";
 import { checkDatabase, type DatabaseChecks } from "./database-checks.ts";
 
@@ -30,9 +36,6 @@ The exit code is 1 if there is an error, otherwise 0. Advice about your tables, 
 service runs with it, and much of it may be older than the service. ${COMMAND} advise counts it. The command uses the settings of the service.
 `;
 
-type Kind = ProviderSettings["kind"];
-const KINDS: Readonly<Record<Kind, string>> = { oidc: "OpenID Connect", oauth2: "OAuth 2.0", saml: "SAML 2.0" };
-
 /** The output for these arguments. Throws CommandError: if a check has found an error, it has the output and exit code 1. */
 export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
   if (topic === "--help" || topic === "-h") return HELP;
@@ -44,15 +47,16 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
-  const providers = [...config.providers.readFile(), ...(await providersOfTable(config, general))];
+  const { protocols, reader } = await readProtocols(config);
+  const providers = [...reader.readFile(), ...(await providersOfTable(config, reader, general))];
   const chosen = providers.filter((provider) => name === undefined || provider.name === name);
   if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
   const outbound = createOutbound(config);
   const issuers = name === undefined ? config.jwtIssuers : [];
   const found = await Promise.all([
     ...chosen.map(async (provider) => ({
-      title: titleOf(provider, baseUrl),
-      checks: await diagnose(provider, { baseUrl, outbound, now: Date.now() }),
+      title: titleOf(provider, { baseUrl, protocols }),
+      checks: await diagnose(provider, { baseUrl, protocols, outbound, now: Date.now() }),
     })),
     ...issuers.map(async (issuer) => ({
       title: `${issuer.issuer}: trusted issuer`,
@@ -92,7 +96,11 @@ function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
 }
 
 /** The providers of the table `auth_private.providers`. If one cannot be used, the reason is added to `checks`. */
-async function providersOfTable(config: Config, checks: Check[]): Promise<readonly ProviderSettings[]> {
+async function providersOfTable(
+  config: Config,
+  reader: ProviderReader,
+  checks: Check[],
+): Promise<readonly ProviderSettings[]> {
   if (!config.hasAuth) return [];
   let rows: readonly ProviderRow[];
   try {
@@ -104,10 +112,10 @@ async function providersOfTable(config: Config, checks: Check[]): Promise<readon
     checks.push({ level: "note", text: `the providers of the table are not checked: ${(error as Error).message}` });
     return [];
   }
-  const taken = new Set(config.providers.readFile().map(({ name }) => name));
+  const taken = new Set(reader.readFile().map(({ name }) => name));
   return rows.flatMap(({ name, definition }) => {
     try {
-      if (!taken.has(name)) return [config.providers.readRow(name, definition)];
+      if (!taken.has(name)) return [reader.readRow(name, definition)];
       checks.push({
         level: "error",
         text: `the provider ${name} of the table is not used: AUTH_PROVIDERS has one of this name`,
@@ -120,9 +128,11 @@ async function providersOfTable(config: Config, checks: Check[]): Promise<readon
   });
 }
 
-function titleOf(provider: ProviderSettings, baseUrl: string): string {
-  const register = registration(provider, baseUrl).map(([what, url]) => `  register  ${what}: ${url}`);
-  return [`${provider.name}: ${KINDS[provider.kind]}`, ...register].join("\n");
+function titleOf(provider: ProviderSettings, options: Parameters<typeof describeProvider>[1]): string {
+  const { protocol, registration } = describeProvider(provider, options);
+  return [`${provider.name}: ${protocol}`, ...registration.map(([what, url]) => `  register  ${what}: ${url}`)].join(
+    "\n",
+  );
 }
 
 const lineOf = ({ level, text }: Check) => `${level.padEnd(8)}  ${text}`;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
+import type { Kind } from "../../../config/providers.ts";
 import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import { readBytes } from "../../../http/pipeline/body.ts";
 import type { Account } from "../../../identity/account.ts";
@@ -21,7 +22,6 @@ import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { linkTo } from "./identities.ts";
 import { type ConfirmedIdentity, type Provider, proofOf } from "./provider.ts";
-import type { Kind } from "./providers.ts";
 import { parseSignInRequest, type SignInRequest } from "./sign-in-request.ts";
 import type { Wire } from "./wire.ts";
 
@@ -65,23 +65,15 @@ export function providerOf({ auth, request, attempt }: Call, kind: Kind): Provid
 }
 
 /** Completes a sign-in with the response of the provider, in the URL. */
-export const finishSignIn = (kind: "oidc" | "oauth2") => (call: Call) =>
-  finish(call, kind, new URLSearchParams(searchOf(call.request)));
+export const finishSignIn = (kind: Kind) => (call: Call) =>
+  completeSignIn(call, kind, new URLSearchParams(searchOf(call.request)), "state");
 
-/** Completes a sign-in with the response of a SAML provider, in a form. */
-export const finishSamlSignIn = async (call: Call) => finish(call, "saml", await readForm(call.request));
-
-export async function sendSamlMetadata(call: Call): Promise<void> {
-  const provider = call.auth.federated.providers.find("saml", String(call.request.params.provider));
-  call.response.type("application/samlmetadata+xml; charset=utf-8").send(provider.ownMetadata());
-}
-
-/** Completes a sign-in with the response of the provider. */
-async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<void> {
+/** Completes a sign-in with the response of the provider, which has the state in the parameter `stateName`. */
+export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchParams, stateName: string): Promise<void> {
   const { auth, response, client, attempt } = call;
   const { completion } = auth.federated;
   const provider = providerOf(call, kind);
-  const { flow, start } = await takeFlow(call, provider, sent.get(kind === "saml" ? "RelayState" : "state"));
+  const { flow, start } = await takeFlow(call, provider, sent.get(stateName));
   attempt.start = start;
   const identity = await verifyResponse(call, () => provider.finish(sent, flow));
   if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
@@ -249,7 +241,7 @@ function proofOfChallenge(form: URLSearchParams): ChallengeInput {
   return { challenge, code: passkey };
 }
 
-/** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
+/** Bytes of a form. A response of SAML has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
 const MAX_FORM = 196_608;
 
 /** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */

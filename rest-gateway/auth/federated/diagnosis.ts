@@ -1,27 +1,29 @@
-import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
-import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } from "../../../config/providers.ts";
+import { randomBytes } from "node:crypto";
+import type { OAuth2Settings, OidcSettings, ProviderSettings } from "../../../config/providers.ts";
 import type { TrustedIssuer } from "../../../config/trusted-issuers.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
 import { discover, readPublicKeys } from "../../../identity/remote-keys.ts";
-import { SamlProvider } from "../../../parts/saml/provider.ts";
 import { isSignInFailure } from "./failure.ts";
 import { Flows } from "./flow.ts";
 import { OAuth2Provider } from "./oauth2.ts";
 import { discoverOidc, OidcProvider } from "./oidc.ts";
+import type { Protocol, Registration } from "./protocol.ts";
 import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
 
 /** What a check of a provider's settings has found, and what to do about it. */
 export type Check = { readonly level: "ok" | "note" | "warning" | "error"; readonly text: string };
 
-const ok = (text: string): Check => ({ level: "ok", text });
-const note = (text: string): Check => ({ level: "note", text });
-const warning = (text: string): Check => ({ level: "warning", text });
-const error = (text: string): Check => ({ level: "error", text });
+export const ok = (text: string): Check => ({ level: "ok", text });
+export const note = (text: string): Check => ({ level: "note", text });
+export const warning = (text: string): Check => ({ level: "warning", text });
+export const error = (text: string): Check => ({ level: "error", text });
 
 export type DiagnosisOptions = {
   /** The public URL of the service. */
   readonly baseUrl: string;
   readonly outbound: Outbound;
+  /** Besides OpenID Connect and OAuth 2.0. */
+  readonly protocols: readonly Protocol[];
   /** Milliseconds since 1970. */
   readonly now: number;
 };
@@ -31,21 +33,21 @@ export type DiagnosisOptions = {
  * accepts the request with which a sign-in begins. It signs no user in.
  */
 export async function diagnose(settings: ProviderSettings, options: DiagnosisOptions): Promise<readonly Check[]> {
-  const { baseUrl, outbound, now } = options;
+  const { baseUrl, outbound, protocols, now } = options;
   const [once, log] = [{ keep: async () => true }, { error: () => {} }];
   const context: ProviderContext = { baseUrl, outbound, clock: () => now, once, log };
   switch (settings.kind) {
     case "oidc":
-      return diagnoseOidc(settings, context);
+      return diagnoseOidc(settings as OidcSettings, context);
     case "oauth2":
-      return [
-        await checkClient(settings, settings.tokenUrl, settings.clientAuthentication === "basic", context),
-        await checkStart(new OAuth2Provider(settings, context), context),
-      ];
-    case "saml":
-      return diagnoseSaml(settings, context);
+      return diagnoseOAuth2(settings as OAuth2Settings, context);
+    default:
+      return protocolOf(settings, protocols).diagnose(settings, context);
   }
 }
+
+const protocolOf = (settings: ProviderSettings, protocols: readonly Protocol[]) =>
+  protocols.find(({ kind }) => kind === settings.kind)!;
 
 /** Checks an issuer of JWT_ISSUERS by reading its keys. */
 export async function diagnoseIssuer(
@@ -90,6 +92,11 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
   checks.push(await checkStart(new OidcProvider(settings, context), context));
   return checks;
 }
+
+const diagnoseOAuth2 = async (settings: OAuth2Settings, context: ProviderContext): Promise<readonly Check[]> => [
+  await checkClient(settings, settings.tokenUrl, settings.clientAuthentication === "basic", context),
+  await checkStart(new OAuth2Provider(settings, context), context),
+];
 
 async function checkKeys(url: string, outbound: Outbound): Promise<Check> {
   try {
@@ -140,7 +147,7 @@ async function checkClient(
 }
 
 /** Opens the URL at which a sign-in begins, as a browser does. */
-async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderContext): Promise<Check> {
+export async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderContext): Promise<Check> {
   try {
     const url = await provider.begin(new Flows(randomBytes(32).toString("hex")).create());
     const response = await outbound.fetch(url, { headers: { accept: "text/html" } });
@@ -156,67 +163,24 @@ async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderCon
   }
 }
 
-const DAY = 86_400_000;
-
-async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): Promise<readonly Check[]> {
-  const provider = new SamlProvider(settings, context);
-  const now = context.clock();
-  const checks: Check[] = settings.keys.flatMap(({ privateKey, certificate }, i) => {
-    const own = new X509Certificate(certificate);
-    const belongs = own.checkPrivateKey(createPrivateKey(privateKey));
-    const pair = belongs ? [] : [error(`keys[${i}]: the certificate is not that of the private key`)];
-    return [...pair, ...checkEnd(`the certificate of keys[${i}]`, own, now)];
-  });
-  try {
-    const { entityId, certificates, logoutUrl, wantsSignedRequests } = await provider.metadata();
-    checks.push(ok(`the metadata are those of ${entityId}`));
-    if (settings.issuer === null && "url" in settings.metadata) {
-      checks.push(note(`set issuer to ${entityId}: then the provider cannot use the entity id of another one`));
-    }
-    for (const pem of certificates) {
-      checks.push(...checkEnd("a certificate of the provider", new X509Certificate(pem), now));
-    }
-    if (settings.keys.length === 0) {
-      const text = "keys is empty: requests are not signed, and assertions cannot be encrypted";
-      checks.push(wantsSignedRequests ? error(`${text}. The provider requires signed requests`) : note(text));
-    }
-    if (logoutUrl === null) {
-      checks.push(
-        note("the provider has no logout URL with the Redirect binding: sign-out ends only the session here"),
-      );
-    }
-  } catch (cause) {
-    return [...checks, error(reasonOf(cause))];
-  }
-  return [...checks, await checkStart(provider, context)];
-}
-
-function checkEnd(what: string, { validTo }: X509Certificate, now: number): Check[] {
-  const days = Math.floor((Date.parse(validTo) - now) / DAY);
-  if (days > 30) return [];
-  return [warning(days < 0 ? `${what} expired on ${validTo}` : `${what} expires in ${days} days: add the next one`)];
-}
-
-/** The URLs that must be registered at the provider. */
-export function registration(settings: ProviderSettings, baseUrl: string): readonly (readonly [string, string])[] {
+/** The name of the protocol, and what must be registered at the provider. */
+export function describeProvider(
+  settings: ProviderSettings,
+  { baseUrl, protocols }: Pick<DiagnosisOptions, "baseUrl" | "protocols">,
+): { readonly protocol: string; readonly registration: Registration } {
   const url = (end: string) => urlOf({ baseUrl }, settings, end);
+  const redirect = ["redirect URI", url("callback")] as const;
   switch (settings.kind) {
     case "oidc":
-      return [
-        ["redirect URI", url("callback")],
-        ["post-logout redirect URI", url("logout")],
-      ];
+      return { protocol: "OpenID Connect", registration: [redirect, ["post-logout redirect URI", url("logout")]] };
     case "oauth2":
-      return [["redirect URI", url("callback")]];
-    case "saml":
-      return [
-        ["entity id", settings.entityId ?? url("metadata")],
-        ["metadata", url("metadata")],
-        ["assertion consumer URL", url("acs")],
-        ["logout URL", url("logout")],
-      ];
+      return { protocol: "OAuth 2.0", registration: [redirect] };
+    default: {
+      const protocol = protocolOf(settings, protocols);
+      return { protocol: protocol.title, registration: protocol.registration(settings, url) };
+    }
   }
 }
 
 /** The reason for operators; clients get less. */
-const reasonOf = (cause: unknown) => (isSignInFailure(cause) ? cause.more.detail! : (cause as Error).message);
+export const reasonOf = (cause: unknown) => (isSignInFailure(cause) ? cause.more.detail! : (cause as Error).message);

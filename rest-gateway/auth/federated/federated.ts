@@ -9,6 +9,7 @@ import { deriveKey, SecretBox } from "../secret-box.ts";
 import { Completion } from "./completion.ts";
 import { Flows } from "./flow.ts";
 import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
+import type { Protocol } from "./protocol.ts";
 import { Providers } from "./providers.ts";
 import { ReturnUrls } from "./sign-in-request.ts";
 import type { Wire } from "./wire.ts";
@@ -17,6 +18,8 @@ export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "a
 
 export type FederatedOptions = {
   readonly settings: FederatedSettings;
+  /** Besides OpenID Connect and OAuth 2.0. */
+  readonly protocols: readonly Protocol[];
   /** The public URL of the service. */
   readonly url: string;
   readonly functions: AuthFunctions;
@@ -42,14 +45,15 @@ export type Federated = {
 };
 
 export function createFederated(options: FederatedOptions): Federated {
-  const { settings, url, functions, repository, secret, clock, log } = options;
+  const { settings, protocols, url, functions, repository, secret, clock, log } = options;
   const identities = new IdentityRepository(functions);
   const once = new OneTimeValues(functions);
   const context = { baseUrl: url, outbound: createOutbound(settings), once, clock, log };
   const box = new SecretBox(deriveKey(secret, "identities"));
+  const reader = settings.providers.with(protocols);
   return {
     url,
-    providers: new Providers({ reader: settings.providers, repository: identities, context, log }),
+    providers: new Providers({ reader, protocols, repository: identities, context, log }),
     identities,
     flows: new Flows(secret),
     once,

@@ -1,5 +1,5 @@
+import type { Kind } from "../../../config/providers.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
-import type { SamlProvider } from "../../../parts/saml/provider.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
 import { type Recipient, sendSignedOut } from "../pages/page.ts";
@@ -14,18 +14,17 @@ import { parseReturnTo } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.
 
-type Kind = "oidc" | "saml";
-
-/** A link of a page of this service: ends the session, then continues at the provider. */
+/**
+ * A link of a page of this service: ends the session, then continues at the provider, which sends the browser back with the parameter
+ * `stateName`.
+ */
 export const signOutInBrowser =
-  (kind: Kind) =>
+  (kind: Kind, stateName: string) =>
   async (call: Call): Promise<void> => {
     const { sameOrigin } = call.auth;
     const provider = providerOf(call, kind);
     const search = searchOf(call.request);
-    const sent = new URLSearchParams(search);
-    if (kind === "saml" && sent.has("SAMLRequest")) return signOutForProvider(call, provider as SamlProvider, search);
-    const state = sent.get(kind === "saml" ? "RelayState" : "state");
+    const state = new URLSearchParams(search).get(stateName);
     if (state !== null) return signedOutAtProvider(call, provider, state, search);
     // Otherwise a page of another origin could sign the user out.
     sameOrigin.require(call.request.headers);
@@ -76,7 +75,7 @@ function readParameters(search: string): Parameters {
   return parameters;
 }
 
-const noteLogout = ({ repository }: Auth, { address }: Client, userId: string, by: string) =>
+export const noteLogout = ({ repository }: Auth, { address }: Client, userId: string, by: string) =>
   repository.note({ event: "logout", userId, address, detail: { by } });
 
 const UNCONFIRMED = "The provider has not confirmed that you are signed out there.";
@@ -125,30 +124,3 @@ async function signedOutAtProvider(to: Recipient, provider: Provider, state: str
   if (kept?.returnTo) to.response.redirect(303, kept.returnTo);
   else sendSignedOut(to);
 }
-
-/** The provider signs a user out everywhere, and has signed its request: ends all sign-ins of the user here. */
-async function signOutForProvider(
-  { auth, response, client }: Call,
-  provider: SamlProvider,
-  query: string,
-): Promise<void> {
-  const { federated, sessionRows, forget } = auth;
-  const { providers, identities, flows } = federated;
-  const issuer = await providers.issuerOf(provider);
-  const sent = await provider.readLogoutRequest(query);
-  // If an attribute is the subject, the request does not say whose sign-in it is.
-  const isSubject = provider.settings.claims.subject.length === 0;
-  const account = isSubject ? await identities.accountOf(issuer, sent.nameId) : null;
-  if (account !== null) {
-    await sessionRows.endAll(account.id);
-    forget(account.id);
-    await noteLogout(auth, client, account.id, "provider");
-  }
-  const relayState = new URLSearchParams(query).get("RelayState") ?? "";
-  const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());
-  if (url === null) sendSignedOut({ auth, response });
-  else response.redirect(303, url);
-}
-
-/** Characters of the RelayState of a provider. Source: SAML 2.0 Bindings, 3.4.3, in bytes. */
-const MAX_RELAY_STATE = 80;

@@ -22,6 +22,8 @@ export type Provider = {
   readonly settings: ProviderSettings;
   /** Whether the provider sends the browser back with a POST. */
   readonly sameSite: SameSite;
+  /** Where it is read which issuer it has, if its settings need not name one. */
+  readonly source?: string;
   /** The issuer of its identities. */
   issuer(): Promise<string>;
   /** The URL at the provider where a sign-in begins. */

@@ -1,20 +1,25 @@
 import type { Logger } from "pino";
 import { ConfigError } from "../../../config/config-error.ts";
-import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
-import type { SamlProvider } from "../../../parts/saml/provider.ts";
+import type {
+  Kind,
+  OAuth2Settings,
+  OidcSettings,
+  ProviderReader,
+  ProviderSettings,
+} from "../../../config/providers.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
+import type { Protocol } from "./protocol.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 
 export type ProvidersOptions = {
   readonly reader: ProviderReader;
+  /** Besides OpenID Connect and OAuth 2.0. */
+  readonly protocols: readonly Protocol[];
   readonly repository: Pick<IdentityRepository, "providers">;
   readonly context: ProviderContext;
   readonly log: Logger;
 };
-
-export type ProviderByKind = { readonly oidc: Provider; readonly oauth2: Provider; readonly saml: SamlProvider };
-export type Kind = keyof ProviderByKind;
 
 /** The identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
 export class Providers {
@@ -38,10 +43,10 @@ export class Providers {
   }
 
   /** Throws Problem. */
-  find<K extends Kind>(kind: K, name: string): ProviderByKind[K] {
+  find(kind: Kind, name: string): Provider {
     const provider = this.#providers.get(name);
     if (provider?.settings.kind !== kind) throw signInFailure("unknown provider");
-    return provider as ProviderByKind[K];
+    return provider;
   }
 
   list(): readonly Provider[] {
@@ -55,13 +60,13 @@ export class Providers {
   }
 
   /**
-   * The issuer of a provider's identities. A SAML provider chooses its own name in its metadata: if it chose the name of another
+   * The issuer of a provider's identities. A provider may choose its own name in its metadata: if it chose the name of another
    * provider, it could sign in that provider's users. Rejects with Problem.
    */
   async issuerOf(provider: Provider): Promise<string> {
     const issuer = await provider.issuer();
     if (provider.settings.issuer !== null) return issuer;
-    const others = this.list().filter((other) => !haveOneSource(other.settings, provider.settings));
+    const others = this.list().filter((other) => !haveOneSource(other, provider));
     const issuers = await Promise.all(others.map(knownIssuerOf));
     const same = others[issuers.indexOf(issuer)];
     if (same === undefined) return issuer;
@@ -126,25 +131,23 @@ export class Providers {
 
   /** The libraries are loaded only where a provider needs them. */
   async #create(settings: ProviderSettings): Promise<Provider> {
-    const { context } = this.#options;
+    const { context, protocols } = this.#options;
     switch (settings.kind) {
       case "oidc":
-        return new (await import("./oidc.ts")).OidcProvider(settings, context);
+        return new (await import("./oidc.ts")).OidcProvider(settings as OidcSettings, context);
       case "oauth2":
-        return new (await import("./oauth2.ts")).OAuth2Provider(settings, context);
-      case "saml":
-        return new (await import("../../../parts/saml/provider.ts")).SamlProvider(settings, context);
+        return new (await import("./oauth2.ts")).OAuth2Provider(settings as OAuth2Settings, context);
+      default:
+        return protocols.find(({ kind }) => kind === settings.kind)!.create(settings, context);
     }
   }
 }
 
-const domainsOf = (provider: ProviderSettings) =>
-  provider.kind === "saml" ? provider.domains.map((domain) => ({ name: provider.name, domain })) : [];
+const domainsOf = ({ name, domains = [] }: ProviderSettings) => domains.map((domain) => ({ name, domain }));
 
 /** The issuer of a provider; null if its metadata, which name the issuer, cannot be read. */
 const knownIssuerOf = async (provider: Provider): Promise<string | null> =>
   provider.settings.issuer ?? provider.issuer().catch(() => null);
 
-/** Whether two entries are for one provider of SAML, with different attributes, for example. */
-const haveOneSource = (one: ProviderSettings, two: ProviderSettings): boolean =>
-  one.kind === "saml" && two.kind === "saml" && JSON.stringify(one.metadata) === JSON.stringify(two.metadata);
+/** Whether two entries are for one provider, with different attributes, for example. */
+const haveOneSource = (one: Provider, two: Provider): boolean => one.source !== undefined && one.source === two.source;

@@ -1,0 +1,41 @@
+import { providerOf, searchOf } from "../../rest-gateway/auth/federated/browser.ts";
+import { noteLogout, signOutInBrowser } from "../../rest-gateway/auth/federated/logout.ts";
+import { sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import type { SamlProvider } from "./provider.ts";
+
+/** A sign-out in a browser that begins here, or that the provider requests. */
+export async function signOut(call: Call): Promise<void> {
+  const search = searchOf(call.request);
+  if (!new URLSearchParams(search).has("SAMLRequest")) return signOutFromHere(call);
+  await signOutForProvider(call, providerOf(call, "saml") as SamlProvider, search);
+}
+
+const signOutFromHere = signOutInBrowser("saml", "RelayState");
+
+/** The provider signs a user out everywhere, and has signed its request: ends all sign-ins of the user here. */
+async function signOutForProvider(
+  { auth, response, client }: Call,
+  provider: SamlProvider,
+  query: string,
+): Promise<void> {
+  const { federated, sessionRows, forget } = auth;
+  const { providers, identities, flows } = federated;
+  const issuer = await providers.issuerOf(provider);
+  const sent = await provider.readLogoutRequest(query);
+  // If an attribute is the subject, the request does not say whose sign-in it is.
+  const isSubject = provider.settings.claims.subject.length === 0;
+  const account = isSubject ? await identities.accountOf(issuer, sent.nameId) : null;
+  if (account !== null) {
+    await sessionRows.endAll(account.id);
+    forget(account.id);
+    await noteLogout(auth, client, account.id, "provider");
+  }
+  const relayState = new URLSearchParams(query).get("RelayState") ?? "";
+  const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());
+  if (url === null) sendSignedOut({ auth, response });
+  else response.redirect(303, url);
+}
+
+/** Characters of the RelayState of a provider. Source: SAML 2.0 Bindings, 3.4.3, in bytes. */
+const MAX_RELAY_STATE = 80;
