@@ -9,7 +9,7 @@ import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/findings/finding.ts";
 import { contractPreset } from "../../plugins/index.ts";
 import { type UnindexedFilters, unindexedFiltersPlugin } from "../../plugins/lists/UnindexedFiltersPlugin.ts";
-import { manyToManyPlugin } from "../../plugins/shape/ManyToManyPlugin.ts";
+import { ManyToManyPlugin } from "../../plugins/shape/ManyToManyPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin.ts";
 import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
@@ -153,7 +153,7 @@ async function build(
         rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
       }),
       viewKeysPlugin(options.relations),
-      manyToManyPlugin(options.relations),
+      ManyToManyPlugin,
       tableSubscriptionsPlugin(options.relations),
       changedRowsPlugin(options.relations),
       unindexedFiltersPlugin(options.unindexedFilters),
@@ -163,6 +163,7 @@ async function build(
     pgServices: [{ ...pgService, pgSettingsKey: "queries" as never, adaptor: introspection.adaptor(objects) }],
     schema: {
       maxPageSize: options.maxPageSize,
+      relations: options.relations,
       connectionFilterComputedColumns: options.unindexedFilters === "all",
     },
   };
@@ -274,3 +275,11 @@ export function objectsWouldBeLost(lost: ReadonlyMap<Finding, readonly string[]>
 }
 
 const MAX_SHOWN = 5;
+
+declare global {
+  namespace GraphileBuild {
+    interface SchemaOptions {
+      relations?: () => Catalog;
+    }
+  }
+}

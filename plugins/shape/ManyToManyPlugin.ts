@@ -11,7 +11,7 @@ type ManyToMany = Extract<Relationship, { kind: "many-to-many" }>;
  * between the two tables, as in the table interface. If the name is taken, it is `genresByFilmGenres`, or `usersByFriendId` if
  * the junction relates them twice.
  */
-export const manyToManyPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
+export const ManyToManyPlugin: GraphileConfig.Plugin = {
   name: "ManyToManyPlugin",
   version: "1.0.0",
   after: ["PgRelationsPlugin"],
@@ -19,15 +19,17 @@ export const manyToManyPlugin = (catalog: () => Catalog): GraphileConfig.Plugin 
     hooks: {
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks, Self }) {
         const codec = scope.pgCodec;
-        if (!scope.isPgClassType || !codec?.attributes) return fields;
+        const catalog = build.options.relations?.();
+        if (!catalog || !scope.isPgClassType || !codec?.attributes) return fields;
         const source = build.pgTableResource(codec as any) as Resource | null;
         if (!source) return fields;
         let extended = fields;
-        for (const relationship of manyToManyOf(catalog(), nameOf(source))) {
+        const relationships = manyToManyOf(catalog, nameOf(source));
+        for (const relationship of relationships) {
           const target = resourceOf(build, relationship.target);
           const junction = resourceOf(build, relationship.junction);
           if (!target || !junction || !isReadable(target) || !isReadable(junction)) continue;
-          const base = fieldName(build, relationship, fields, manyToManyOf(catalog(), nameOf(source)));
+          const base = fieldName(build, relationship, fields, relationships);
           const added = relationFields(build, target, junction, relationship, base);
           for (const [name, field] of Object.entries(added)) {
             const details = { fieldName: name, pgFieldResource: target, ...field.scope };
@@ -42,7 +44,7 @@ export const manyToManyPlugin = (catalog: () => Catalog): GraphileConfig.Plugin 
       },
     },
   },
-});
+};
 
 const nameOf = ({ extensions }: Resource): TableName => ({
   schema: extensions?.pg?.schemaName ?? "",
