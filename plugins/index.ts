@@ -30,6 +30,7 @@ import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
 import { ChangeFiltersPlugin } from "./subscriptions/ChangeFiltersPlugin.ts";
+import { AbsentBulkMutationsPlugin } from "./writes/AbsentBulkMutationsPlugin.ts";
 import { BulkMutationsPlugin } from "./writes/BulkMutationsPlugin.ts";
 import { DefaultsPlugin } from "./writes/DefaultsPlugin.ts";
 import { InputColumnsPlugin } from "./writes/InputColumnsPlugin.ts";
@@ -85,6 +86,7 @@ export const contractPreset: GraphileConfig.Preset = {
     MutationShapePlugin,
     TableMutationsPlugin,
     BulkMutationsPlugin,
+    AbsentBulkMutationsPlugin,
     TimeScalarPlugin,
     BuiltInScalarsPlugin,
     BigIntScalarPlugin,

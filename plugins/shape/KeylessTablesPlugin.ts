@@ -1,6 +1,5 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { manyRowsOf } from "../writes/BulkMutationsPlugin.ts";
-import { withAbsent } from "./absent-fields.ts";
+import { type AbsentField, type AbsentFields, withAbsent } from "./absent-fields.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 
@@ -19,57 +18,54 @@ export const KeylessTablesPlugin: GraphileConfig.Plugin = {
         const tables = (Object.values(build.pgResources) as Table[]).filter(isKeyless);
         return withAbsent(
           config,
-          tables.flatMap((table) =>
-            fieldsOf(build, table).map(([name, instead]) => [name, { reason: reasonFor(table), instead }] as const),
-          ),
+          tables.flatMap((table) => fieldsOf(build, table)),
         );
       },
     },
   },
 };
 
-const isKeyless = ({ parameters, codec, uniques }: Table): boolean =>
+export const isKeyless = ({ parameters, codec, uniques }: Table): boolean =>
   !parameters && codec.attributes && !codec.isAnonymous && !uniques.some((unique: any) => unique.isPrimary);
 
-function reasonFor({ extensions }: Table): string {
-  const { pg, hidesKey, isView, isMaterializedView, isForeignTable } = extensions as any;
+/** Why a field is missing that needs a key, and the field that takes a filter instead. */
+export const missingKey = ({ extensions }: Table, instead: string | null = null): AbsentField => ({
+  reason: reasonFor(extensions),
+  instead,
+});
+
+function reasonFor({ pg, hidesKey, isView, isMaterializedView, isForeignTable }: any): string {
   if (hidesKey) return `callers may not read the primary key of \`${pg.name}\`. Grant it to them`;
   if (isView || isMaterializedView || isForeignTable)
     return `\`${pg.name}\` has no key. Name its columns with the smart tag @primaryKey`;
   return `\`${pg.name}\` has no primary key. Create one`;
 }
 
-/** Names of fields, each with the field that takes a filter instead. */
-type Fields = readonly (readonly [name: string, instead: string | null])[];
+export const hasBehavior = (
+  build: GraphileBuild.Build,
+  table: Table,
+  behavior: "select" | "insert" | "update" | "delete",
+) => build.behavior.pgResourceMatches(table, `resource:${behavior}`) === true;
 
-const matches = (build: GraphileBuild.Build, table: Table, behavior: "select" | "insert" | "update" | "delete") =>
-  build.behavior.pgResourceMatches(table, `resource:${behavior}`) === true;
-
-function queries(build: GraphileBuild.Build, table: Table): Fields {
+function queries(build: GraphileBuild.Build, table: Table): AbsentFields {
   const { inflection } = build;
   const unique = { attributes: [], isPrimary: true };
   const name = inflection.rowByUnique({ resource: table, unique } as never);
-  return matches(build, table, "select") ? [[name, inflection.allRowsConnection(table)]] : [];
+  return hasBehavior(build, table, "select") ? [[name, missingKey(table, inflection.allRowsConnection(table))]] : [];
 }
 
-function mutations(build: GraphileBuild.Build, table: Table): Fields {
-  const one = build.inflection.tableType(table.codec);
-  const many = manyRowsOf(build, table);
-  const name = (verb: string, noun: string) => build.inflection.camelCase(`${verb}-${noun}`);
-  return [
-    ...(["update", "delete"] as const).flatMap((verb) =>
-      matches(build, table, verb) ? [[name(verb, one), name(verb, many)] as const] : [],
-    ),
-    ...(matches(build, table, "insert") ? [[name("upsert", one), null] as const] : []),
-  ];
+function mutations(build: GraphileBuild.Build, table: Table): AbsentFields {
+  const type = build.inflection.tableType(table.codec);
+  const verbs = (["update", "delete"] as const).filter((verb) => hasBehavior(build, table, verb));
+  return verbs.map((verb) => [build.inflection.camelCase(`${verb}-${type}`), missingKey(table)]);
 }
 
-function subscriptions(build: GraphileBuild.Build, table: Table): Fields {
+function subscriptions(build: GraphileBuild.Build, table: Table): AbsentFields {
   const { isView, isMaterializedView, isForeignTable } = table.extensions as any;
-  if (isView || isMaterializedView || isForeignTable || !matches(build, table, "select")) return [];
+  if (isView || isMaterializedView || isForeignTable || !hasBehavior(build, table, "select")) return [];
   const type = build.inflection.tableType(table.codec);
   return ["created", "updated", "deleted", "changed"].map((verb) => [
     build.inflection.camelCase(`on-${type}-${verb}`),
-    null,
+    missingKey(table),
   ]);
 }

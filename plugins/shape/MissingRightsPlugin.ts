@@ -1,12 +1,11 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { manyRowsOf } from "../writes/BulkMutationsPlugin.ts";
-import { type AbsentFields, withAbsent } from "./absent-fields.ts";
+import { type AbsentField, type AbsentFields, withAbsent } from "./absent-fields.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 
 /**
  * The type Mutation knows the fields that it lacks because no role of callers has the right to write a table that callers may read:
- * `createTenant`, `updateTenants`.
+ * `createTenant`, `updateTenant`.
  */
 export const MissingRightsPlugin: GraphileConfig.Plugin = {
   name: "MissingRightsPlugin",
@@ -28,23 +27,22 @@ export const MissingRightsPlugin: GraphileConfig.Plugin = {
 };
 
 /** Rights do not suffice to write a view. */
-function isReadableTable({ parameters, codec, extensions }: Table): boolean {
+export function isReadableTable({ parameters, codec, extensions }: Table): boolean {
   const { canSelect, isView, isMaterializedView } = extensions as any;
   return !parameters && codec.attributes && !codec.isAnonymous && canSelect && !isView && !isMaterializedView;
 }
 
+export const missingRight = (right: "insert" | "update" | "delete", { extensions }: Table): AbsentField => ({
+  reason: `no role of callers has the right to ${right} rows of \`${extensions!.pg!.name}\`. Grant it to one`,
+  instead: null,
+});
+
 function mutationsOf(build: GraphileBuild.Build, table: Table): AbsentFields {
-  const { pg, canInsert, canUpdate, canDelete } = table.extensions as any;
-  const one = build.inflection.tableType(table.codec);
-  const many = manyRowsOf(build, table);
-  const named = (right: string, ...fields: (readonly [verb: string, noun: string])[]): AbsentFields => {
-    const reason = `no role of callers has the right to ${right} rows of \`${pg.name}\`. Grant it to one`;
-    return fields.map(([verb, noun]) => [build.inflection.camelCase(`${verb}-${noun}`), { reason, instead: null }]);
-  };
+  const { canInsert, canUpdate, canDelete } = table.extensions as any;
+  const name = (verb: string) => build.inflection.camelCase(`${verb}-${build.inflection.tableType(table.codec)}`);
   return [
-    ...(canInsert ? [] : named("insert", ["create", one], ["create", many], ["upsert", one])),
-    ...(canUpdate ? [] : named("update", ["update", one], ["update", many])),
-    ...(canUpdate || !canInsert ? [] : named("update", ["upsert", one])),
-    ...(canDelete ? [] : named("delete", ["delete", one], ["delete", many])),
+    ...(canInsert ? [] : [[name("create"), missingRight("insert", table)] as const]),
+    ...(canUpdate ? [] : [[name("update"), missingRight("update", table)] as const]),
+    ...(canDelete ? [] : [[name("delete"), missingRight("delete", table)] as const]),
   ];
 }

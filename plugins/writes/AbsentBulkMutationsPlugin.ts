@@ -1,0 +1,60 @@
+import type { PgResource } from "postgraphile/@dataplan/pg";
+import { type AbsentFields, withAbsent } from "../shape/absent-fields.ts";
+import { hasBehavior, isKeyless, missingKey } from "../shape/KeylessTablesPlugin.ts";
+import { isReadableTable, missingRight } from "../shape/MissingRightsPlugin.ts";
+import { manyRowsOf } from "./BulkMutationsPlugin.ts";
+
+type Table = PgResource<any, any, any, any, any>;
+
+/**
+ * The type Mutation knows the mutations of many rows that it lacks, so that an error can say why: `createTenants` for want of a right,
+ * `upsertImport` of a key. Where `updateImport` lacks a key, the error names `updateImports`.
+ */
+export const AbsentBulkMutationsPlugin: GraphileConfig.Plugin = {
+  name: "AbsentBulkMutationsPlugin",
+  version: "1.0.0",
+  // The first reason for a field counts.
+  after: ["MissingRightsPlugin"],
+  before: ["KeylessTablesPlugin"],
+  schema: {
+    hooks: {
+      GraphQLObjectType(config, build, { scope: { isRootMutation } }) {
+        if (!isRootMutation) return config;
+        const tables = Object.values(build.pgResources) as Table[];
+        const rights = tables.filter(isReadableTable).flatMap((table) => withoutRight(build, table));
+        const keys = tables.filter(isKeyless).flatMap((table) => withoutKey(build, table));
+        return withAbsent(withAbsent(config, rights), keys);
+      },
+    },
+  },
+};
+
+function namesOf(build: GraphileBuild.Build, table: Table) {
+  const { inflection } = build;
+  return {
+    one: (verb: string) => inflection.camelCase(`${verb}-${inflection.tableType(table.codec)}`),
+    many: (verb: string) => inflection.camelCase(`${verb}-${manyRowsOf(build, table)}`),
+  };
+}
+
+function withoutRight(build: GraphileBuild.Build, table: Table): AbsentFields {
+  const { canInsert, canUpdate, canDelete } = table.extensions as any;
+  const { one, many } = namesOf(build, table);
+  const named = (right: "insert" | "update" | "delete", ...names: readonly string[]): AbsentFields =>
+    names.map((name) => [name, missingRight(right, table)]);
+  return [
+    ...(canInsert ? [] : named("insert", many("create"), one("upsert"))),
+    ...(canUpdate ? [] : named("update", many("update"))),
+    ...(canUpdate || !canInsert ? [] : named("update", one("upsert"))),
+    ...(canDelete ? [] : named("delete", many("delete"))),
+  ];
+}
+
+function withoutKey(build: GraphileBuild.Build, table: Table): AbsentFields {
+  const { one, many } = namesOf(build, table);
+  const verbs = (["update", "delete"] as const).filter((verb) => hasBehavior(build, table, verb));
+  return [
+    ...verbs.map((verb) => [one(verb), missingKey(table, many(verb))] as const),
+    ...(hasBehavior(build, table, "insert") ? [[one("upsert"), missingKey(table)] as const] : []),
+  ];
+}
