@@ -95,7 +95,7 @@ async function main(): Promise<void> {
         () => openConfigured(configured, log, { runsCurrent: true }),
         environmentOfDev(fromFile),
       )
-    : start(configured, log, onStarted);
+    : start(configured, parts, log, onStarted);
   handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
   try {
     const service = await starting;
@@ -118,10 +118,15 @@ async function main(): Promise<void> {
  * Starts the service, not as root if possible. With TAKEOVER it takes over from the running service, and later hands over to a newer one in the same way.
  * `onStarted` is called when the service serves requests.
  */
-async function start(configured: Configured, log: Logger, onStarted: () => void): Promise<Started> {
+async function start(
+  configured: Configured,
+  parts: readonly Part[],
+  log: Logger,
+  onStarted: () => void,
+): Promise<Started> {
   const { config, application, reread } = configured;
   const { workers, takeover: path } = config;
-  await leaveRoot(configured, log);
+  await leaveRoot(configured, parts, log);
   if (path !== "") await refuseOtherFile(path);
   let opening: Promise<OpenedDatabase> | undefined;
   const open = () => {

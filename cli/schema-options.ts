@@ -1,18 +1,35 @@
 import pg from "pg";
 import type { Configured } from "../app/configured.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaOptions, schemaSettings } from "../graphql/schema/schema.ts";
+import { loadPlugins } from "../service/parts.ts";
 import { ownerUrl } from "./command.ts";
+import { openParts } from "./open-parts.ts";
+
+/** What the GraphQL schema is built from, as the service builds it: with the plugins of its parts and of the application. */
+export const schemaOptions = async (
+  configured: Configured,
+  pool: pg.Pool,
+  catalog: Catalog,
+): Promise<SchemaOptions> => ({
+  ...schemaSettings(configured.config),
+  plugins: await loadPlugins(await openParts(configured), configured.application),
+  catalog: pool,
+  relations: () => catalog,
+  readRelations: async () => {},
+});
 
 /** Passes to `use` what the GraphQL schema is built from. The grants of `login` decide what the schema contains. */
 export async function withSchemaOptions<Result>(
-  { config, application }: Configured,
+  configured: Configured,
   login: string,
   use: (options: SchemaOptions) => Promise<Result>,
 ): Promise<Result> {
+  const { config } = configured;
   // A pooler may refuse options.
   const options = `-c role=${login.replace(/[\\ ]/g, "\\$&")}`;
   const pool = new pg.Pool({
@@ -25,13 +42,7 @@ export async function withSchemaOptions<Result>(
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
     const catalog = await buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(pool, scope))), 1);
-    return await use({
-      ...schemaSettings(config),
-      plugins: await application.plugins(),
-      catalog: pool,
-      relations: () => catalog,
-      readRelations: async () => {},
-    });
+    return await use(await schemaOptions(configured, pool, catalog));
   } finally {
     await pool.end();
   }

@@ -54,7 +54,7 @@ export type GraphQLOptions = {
   readonly streams: EventStreams;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
-  /** Loads the plugins of the application. */
+  /** Loads the plugins of the parts and of the application. */
   plugins(): Promise<readonly GraphileConfig.Plugin[]>;
   /** HTTP status of a response with an internal error. */
   readonly internalStatus: number;

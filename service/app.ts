@@ -36,12 +36,14 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
-import { authRoutesOf, hasAccountPages, protocolsOf } from "./parts.ts";
+import { authRoutesOf, hasAccountPages, loadPlugins, protocolsOf } from "./parts.ts";
 import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
   readonly config: Config;
   readonly application: Application;
+  /** Every part that is open. */
+  readonly parts: readonly Part[];
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Null when nothing is traced. */
@@ -109,7 +111,8 @@ export async function createApp(options: AppOptions) {
     });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
-    const { plugins, internalStatus } = application;
+    const { internalStatus } = application;
+    const plugins = () => loadPlugins(options.parts, application);
     const graphql =
       config.graphqlMaxTables === 0
         ? null

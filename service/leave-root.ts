@@ -23,13 +23,15 @@ import type { Configured } from "../app/configured.ts";
 import { configFileIn } from "../app/load.ts";
 import { acceptanceFile } from "../config/advisor.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
+import type { Part } from "./part.ts";
+import { loadPlugins } from "./parts.ts";
 
 /**
  * If root has started this process, makes it run as the system user from now on: that of the embedded server, or `content-service`.
  * Its worker processes then run as that user too. If the user could not do what the service must do, such as read its settings
  * again, the process stays root and logs why. Throws if there is no user for the embedded server, which does not run as root.
  */
-export async function leaveRoot(configured: Configured, log: Logger): Promise<void> {
+export async function leaveRoot(configured: Configured, parts: readonly Part[], log: Logger): Promise<void> {
   const { config } = configured;
   if (process.getuid?.() !== 0) return;
   const serverUser = config.embedded ? await findServerUser(join(config.dataDir, "postgres")) : undefined;
@@ -37,7 +39,7 @@ export async function leaveRoot(configured: Configured, log: Logger): Promise<vo
     if (serverUser) giveData(config.dataDir, serverUser);
     const user = serverUser ?? (await findSystemUser());
     tryAs(user, () => assertUsable(configured, user));
-    await shareCompiled(configured, user);
+    await shareCompiled(configured, parts, user);
     become(user);
   } catch (error) {
     log.warn({ reason: (error as Error).message }, "the service keeps running as root");
@@ -48,7 +50,11 @@ export async function leaveRoot(configured: Configured, log: Logger): Promise<vo
  * Root may write the cache of Node; the user may only read it, because the next start by root runs what is in it. What a start loads as
  * the user is compiled now if the cache may not have it: otherwise each start would compile it, which takes time and 20 MB.
  */
-async function shareCompiled({ config, application }: Configured, { gid }: SystemUser): Promise<void> {
+async function shareCompiled(
+  { config, application }: Configured,
+  parts: readonly Part[],
+  { gid }: SystemUser,
+): Promise<void> {
   const folder = getCompileCacheDir();
   if (folder === undefined || !mkdirOfRoot(folder)) return;
   const before = statSync(folder).mtimeMs;
@@ -59,7 +65,7 @@ async function shareCompiled({ config, application }: Configured, { gid }: Syste
   if (!isComplete && config.graphqlMaxTables > 0) {
     await import("../graphql/index.ts");
     // An error in a plugin is reported when GraphQL is loaded.
-    await application.plugins().catch(() => {});
+    await loadPlugins(parts, application).catch(() => {});
     flushCompileCache();
     writeFileSync(marker, "");
   }
@@ -67,7 +73,7 @@ async function shareCompiled({ config, application }: Configured, { gid }: Syste
 }
 
 /** The sources that are loaded later. */
-const LATER = ["../graphql", "../plugins"].map((each) => join(import.meta.dirname, each));
+const LATER = ["../graphql", "../plugins", "../parts"].map((each) => join(import.meta.dirname, each));
 const COMPILED = /^[0-9a-f]{8}$/;
 
 const newestIn = (folder: string): number =>

@@ -49,6 +49,8 @@ export type Part = {
   readonly assets?: readonly Asset[];
   /** Documents below `/docs`. */
   documents?(application: Pick<Application, "folder">): Documents;
+  /** Loads its plugins of PostGraphile, which follow those of the core. */
+  plugins?(): Promise<readonly GraphileConfig.Plugin[]>;
   /** The form of its errors while the service starts; the default is that of the REST endpoints. */
   readonly errors?: HttpEnvelope;
   /** Routes of authentication: they are served with those of the core, and described with them in the OpenAPI documents. */

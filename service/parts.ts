@@ -64,6 +64,15 @@ export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
 export const authRoutesOf = (parts: readonly Part[]): Routes =>
   Object.assign({}, ROUTES, ...parts.map(({ authRoutes }) => authRoutes));
 
+/** Loads the plugins of PostGraphile: those of the parts that are open, and then those of the application. */
+export async function loadPlugins(
+  parts: readonly Part[],
+  application: Pick<Application, "plugins">,
+): Promise<readonly GraphileConfig.Plugin[]> {
+  const loaded = [...parts, application].map((each) => each.plugins?.() ?? []);
+  return (await Promise.all(loaded)).flat();
+}
+
 /** The pages of all parts. Those for operators are left out where another port has them. */
 export const pagesOf = (parts: readonly Part[], config: Config, hasOperators: boolean): readonly ListedPage[] =>
   parts

@@ -79,9 +79,9 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
 
 /** The list of all parts, and who loads parts from it: the entry points, and commands. */
 const LIST = "parts/list.ts";
-const OPENERS = [ROOT, "cli/content-service.ts", "cli/migrations/inspection.ts", "cli/parts.ts", "cli/protocols.ts"];
+const OPENERS = [ROOT, "cli/content-service.ts", "cli/open-parts.ts", "cli/parts.ts"];
 /** What parts may import of the composition and of the commands. */
-const FOR_PARTS = ["service/part.ts", "cli/command.ts", "cli/protocols.ts", "cli/schema-options.ts"];
+const FOR_PARTS = ["service/part.ts", "cli/command.ts", "cli/open-parts.ts", "cli/schema-options.ts"];
 
 test("no file of the core imports a part, and a part imports another one only if it needs it", async () => {
   const parts = await loadParts(PARTS, { parts: PARTS.map(({ name }) => name), embedded: true });

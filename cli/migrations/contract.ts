@@ -7,9 +7,10 @@ import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import type { Finding } from "../../db/findings/finding.ts";
 import { PrimaryClient } from "../../db/wire/primary.ts";
-import { type BuiltSchema, buildSchema, schemaSettings } from "../../graphql/schema/schema.ts";
+import { type BuiltSchema, buildSchema } from "../../graphql/schema/schema.ts";
 import type { OpenApiDocument } from "../../rest-gateway/openapi/document.ts";
 import { openApi } from "../../rest-gateway/openapi/tables/openapi.ts";
+import { schemaOptions } from "../schema-options.ts";
 import { type SchemaChange, schemaChanges } from "./graphql-changes.ts";
 import { restChanges } from "./rest-changes.ts";
 
@@ -34,7 +35,8 @@ export type Change = {
 };
 
 /** Reads the contract of a database of the service, with the logins that serve it. */
-export async function readContract({ config, application }: Configured, logins: Logins): Promise<Contract> {
+export async function readContract(configured: Configured, logins: Logins): Promise<Contract> {
+  const { config } = configured;
   const pool = new pg.Pool({ Client: PrimaryClient, connectionString: logins.data, max: 2 });
   pool.on("error", () => {});
   try {
@@ -42,14 +44,8 @@ export async function readContract({ config, application }: Configured, logins: 
     const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
     const names = [logins.data, logins.admin, logins.service].map((url) => decodeURIComponent(new URL(url).username));
     const roles = callerRoles(catalog, names).map(({ name }) => name);
-    const plugins = await application.plugins();
-    const graphql = await buildSchema({
-      ...schemaSettings(config),
-      plugins,
-      catalog: pool,
-      relations: () => catalog,
-      readRelations: async () => {},
-    }).catch((error: Error) => error);
+    const options = await schemaOptions(configured, pool, catalog);
+    const graphql = await buildSchema(options).catch((error: Error) => error);
     return {
       graphql,
       exposures: new Map(roles.map((role) => [role, exposureOf(catalog, role)])),

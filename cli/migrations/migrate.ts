@@ -30,7 +30,7 @@ import { watchFiles } from "../file-watcher.ts";
 import { inModuleColumns } from "../module.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import { compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
-import { inspectorOf } from "./inspection.ts";
+import { inspectorOf } from "../open-parts.ts";
 import { removeNotes } from "./notes.ts";
 import { MIGRATION_RULES } from "./rules.ts";
 

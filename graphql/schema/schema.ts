@@ -29,7 +29,7 @@ export type SchemaOptions = {
   readonly anonymousRole: string;
   readonly schemas: readonly string[];
   readonly maxPageSize: number;
-  /** Plugins of the application, which follow those of the service. */
+  /** Plugins of parts and of the application, which follow those of the core. */
   readonly plugins: readonly GraphileConfig.Plugin[];
   /** Whether rows have a `nodeId`, by which `node(id:)` finds them. */
   readonly nodeIds: boolean;

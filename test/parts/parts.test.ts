@@ -9,7 +9,7 @@ import { readConfig } from "../../config/config.ts";
 import { ASSETS } from "../../pages/assets.ts";
 import { PARTS } from "../../parts/list.ts";
 import type { Part } from "../../service/part.ts";
-import { type ListedPart, loadParts, withOwnParts } from "../../service/parts.ts";
+import { type ListedPart, loadParts, loadPlugins, withOwnParts } from "../../service/parts.ts";
 import { refuseClashes } from "../../service/routes.ts";
 
 const DATABASE_URL = "postgres://owner@localhost/notes";
@@ -88,6 +88,23 @@ test("a part of an application with the name of another part, or of a setting th
   expect(() => ownParts("", { environment: { APP_LIMIT: z.string() } })).toThrow(
     /parts\.test\.ts:\d+: APP_LIMIT is declared by .*parts\.test\.ts:\d+ and content-service\.config\.ts$/,
   );
+});
+
+test("GraphQL has the plugins of the parts that are open, and then those of the application", async () => {
+  const pluginsOf = (name: string) => async () => [{ name, version: "1.0.0" }];
+  const list = [
+    listed({ name: "charts", about: "", plugins: pluginsOf("ChartsPlugin") }),
+    listed({ name: "site", about: "" }),
+    listed({ name: "maps", about: "", plugins: pluginsOf("MapsPlugin") }),
+  ];
+  const application = { plugins: pluginsOf("NotesPlugin") };
+  const names = async (parts: string) => {
+    const loaded = await loadPlugins(await loadParts(list, readConfig({ PARTS: parts })), application);
+    return loaded.map(({ name }) => name);
+  };
+  expect(await names("")).toEqual(["ChartsPlugin", "MapsPlugin", "NotesPlugin"]);
+  expect(await names("-charts")).toEqual(["MapsPlugin", "NotesPlugin"]);
+  expect(await names("none")).toEqual(["NotesPlugin"]);
 });
 
 test("the modules of pages import each other as browsers load them: all are at /assets", async () => {

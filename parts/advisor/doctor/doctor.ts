@@ -1,7 +1,7 @@
 // Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
 
 import { CommandError, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
-import { readProtocols } from "../../../cli/protocols.ts";
+import { readProtocols } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config, Environment } from "../../../config/config.ts";
 import { ConfigError } from "../../../config/config-error.ts";
@@ -47,7 +47,7 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
-  const { protocols, reader } = await readProtocols(config);
+  const { protocols, reader } = await readProtocols(configured);
   const providers = [...reader.readFile(), ...(await providersOfTable(config, reader, general))];
   const chosen = providers.filter((provider) => name === undefined || provider.name === name);
   if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
