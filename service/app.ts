@@ -55,7 +55,6 @@ export type AppOptions = {
   readonly addressOf: ReturnType<typeof addressReader>;
   readonly clock: () => number;
   readonly hashPassword: HashPassword | undefined;
-  readonly parts: readonly Part[];
   onInternalError(error: unknown, requestId: string): void;
 };
 

@@ -28,9 +28,9 @@ import {
 } from "../command.ts";
 import { watchFiles } from "../file-watcher.ts";
 import { inModuleColumns } from "../module.ts";
+import { inspectorOf } from "../open-parts.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import { compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
-import { inspectorOf } from "../open-parts.ts";
 import { removeNotes } from "./notes.ts";
 import { MIGRATION_RULES } from "./rules.ts";
 

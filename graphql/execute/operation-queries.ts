@@ -3,8 +3,8 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
+import type { BatchClient, BatchResult } from "../../parts/graphql-extras/writes.ts";
 import { RowGuards } from "../../plugins/shape/row-guards.ts";
-import type { BatchClient, BatchResult } from "../../plugins/writes/writes.ts";
 
 /** The statement that has raised an error, if it was alone in its transaction. */
 export const failedStatement = (error: Error): Statement | null => failedStatements.get(error) ?? null;

@@ -13,8 +13,8 @@ import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
-import { guarded } from "../shape/row-guards.ts";
-import { recordOf } from "./InputColumnsPlugin.ts";
+import { guarded } from "../../plugins/shape/row-guards.ts";
+import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
 import { arrayOfRows, type BatchClient, type BatchResult } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;

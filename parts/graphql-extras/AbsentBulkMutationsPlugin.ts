@@ -1,7 +1,7 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { type AbsentFields, withAbsent } from "../shape/absent-fields.ts";
-import { hasBehavior, isKeyless, missingKey } from "../shape/KeylessTablesPlugin.ts";
-import { isReadableTable, missingRight } from "../shape/MissingRightsPlugin.ts";
+import { type AbsentFields, withAbsent } from "../../plugins/shape/absent-fields.ts";
+import { hasBehavior, isKeyless, missingKey } from "../../plugins/shape/KeylessTablesPlugin.ts";
+import { isReadableTable, missingRight } from "../../plugins/shape/MissingRightsPlugin.ts";
 import { manyRowsOf } from "./BulkMutationsPlugin.ts";
 
 type Table = PgResource<any, any, any, any, any>;

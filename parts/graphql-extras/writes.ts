@@ -2,7 +2,7 @@ import { type PgClientQuery, PgCondition, type PgResource, sqlValueWithCodec } f
 import { SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { quoteName } from "../../db/catalog/catalog.ts";
-import { guardOf } from "../shape/row-guards.ts";
+import { guardOf } from "../../plugins/shape/row-guards.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** Applies a filter to the conditions of a query. */
