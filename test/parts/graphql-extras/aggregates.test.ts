@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { useService } from "../support/http-client.ts";
+import { useService } from "../../support/http-client.ts";
 
 const { data, errors, service, sql } = useService();
 
