@@ -6,6 +6,7 @@ import { commands as advisorCommands } from "./advisor/commands.ts";
  * and its line.
  */
 export const PARTS: readonly ListedPart[] = [
+  { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
   { name: "saml", load: async () => (await import("./saml/part.ts")).saml },

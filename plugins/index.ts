@@ -1,9 +1,5 @@
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
 import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
-import { AbsentBulkMutationsPlugin } from "../parts/graphql-extras/AbsentBulkMutationsPlugin.ts";
-import { AggregatesPlugin } from "../parts/graphql-extras/AggregatesPlugin.ts";
-import { BulkMutationsPlugin } from "../parts/graphql-extras/BulkMutationsPlugin.ts";
-import { HavingPlugin } from "../parts/graphql-extras/HavingPlugin.ts";
 import { ConnectionShapePlugin } from "./lists/ConnectionShapePlugin.ts";
 import { FilterArgumentsPlugin } from "./lists/FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./lists/FilterOperatorsPlugin.ts";
@@ -78,15 +74,11 @@ export const contractPreset: GraphileConfig.Preset = {
     OrderByPlugin,
     ConnectionShapePlugin,
     ListShapePlugin,
-    AggregatesPlugin,
-    HavingPlugin,
     FilterArgumentsPlugin,
     FilterOperatorsPlugin,
     DefaultsPlugin,
     MutationShapePlugin,
     TableMutationsPlugin,
-    BulkMutationsPlugin,
-    AbsentBulkMutationsPlugin,
     TimeScalarPlugin,
     BuiltInScalarsPlugin,
     BigIntScalarPlugin,

@@ -6,6 +6,7 @@ import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connecti
 import { buildCatalog } from "../../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import { buildSchema } from "../../graphql/schema/schema.ts";
+import { plugins } from "../../parts/graphql-extras/plugins.ts";
 
 /** What one process builds. */
 export type BuildRequest = { readonly databaseUrl: string; readonly schema: "ours" | "stock" };
@@ -26,7 +27,7 @@ async function ours(pool: pg.Pool) {
     schemas: scope.schemas,
     anonymousRole: "anon",
     maxPageSize: 1000,
-    plugins: [],
+    plugins,
     nodeIds: false,
     unindexedFilters: "none",
     relations: () => catalog,

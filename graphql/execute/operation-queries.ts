@@ -3,8 +3,14 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import type { BatchClient, BatchResult } from "../../parts/graphql-extras/writes.ts";
 import { RowGuards } from "../../plugins/shape/row-guards.ts";
+
+/** A client of `withPgClient` that runs several statements as one transaction. */
+export type BatchClient = { runTogether(queries: readonly PgClientQuery[]): Promise<BatchResult> };
+/** The rows of each statement; or the error that undid all of them, and the index of the statement that failed, if one did. */
+export type BatchResult =
+  | { readonly rows: readonly (readonly (string | null)[])[][] }
+  | { readonly error: unknown; readonly index: number | null };
 
 /** The statement that has raised an error, if it was alone in its transaction. */
 export const failedStatement = (error: Error): Statement | null => failedStatements.get(error) ?? null;

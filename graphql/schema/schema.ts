@@ -7,7 +7,6 @@ import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/findings/finding.ts";
-import { ManyToManyPlugin } from "../../parts/graphql-extras/ManyToManyPlugin.ts";
 import { contractPreset } from "../../plugins/index.ts";
 import { type UnindexedFilters, unindexedFiltersPlugin } from "../../plugins/lists/UnindexedFiltersPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin.ts";
@@ -153,7 +152,6 @@ async function build(
         rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
       }),
       viewKeysPlugin(options.relations),
-      ManyToManyPlugin,
       tableSubscriptionsPlugin(options.relations),
       changedRowsPlugin(options.relations),
       unindexedFiltersPlugin(options.unindexedFilters),

@@ -13,9 +13,10 @@ import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
+import type { BatchClient, BatchResult } from "../../graphql/execute/operation-queries.ts";
 import { guarded } from "../../plugins/shape/row-guards.ts";
 import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
-import { arrayOfRows, type BatchClient, type BatchResult } from "./writes.ts";
+import { arrayOfRows } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** The rows that a mutation has written, as text; or why it has written none. */

@@ -8,13 +8,6 @@ type Table = PgResource<any, any, any, any, any>;
 /** Applies a filter to the conditions of a query. */
 export type ApplyFilter = (parent: { readonly alias: SQL; where(condition: SQL): void }) => void;
 
-/** A client of `withPgClient` that runs several statements as one transaction. */
-export type BatchClient = { runTogether(queries: readonly PgClientQuery[]): Promise<BatchResult> };
-/** The rows of each statement; or the error that undid all of them, and the index of the statement that failed, if one did. */
-export type BatchResult =
-  | { readonly rows: readonly (readonly (string | null)[])[][] }
-  | { readonly error: unknown; readonly index: number | null };
-
 const refuse = (message: string) => new SafeError(message, { code: "VALIDATION_ERROR" });
 
 const valueAs = ({ codec }: Table, [attribute, value]: readonly [string, unknown]): SQL =>

@@ -66,6 +66,12 @@ test.each(PARTS.map(({ name }) => name))("without the part %s, the rest compiles
   onTestFinished(() => program.kill());
   const statusOf = async (path: string) => (await fetch(url + path)).status;
   expect(await statusOf("/rest/v1/articles?limit=1")).toBe(200);
+  const query = async (text: string) => (await fetch(`${url}/graphql?query=${encodeURIComponent(text)}`)).json();
+  expect(await query("{ articles { totalCount } }")).toEqual({
+    data: { articles: { totalCount: expect.any(Number) } },
+  });
+  const aggregates = await query("{ articles { aggregates { count } } }");
+  expect(aggregates).toHaveProperty(name === "graphql-extras" ? "errors" : "data");
   for (const path of part.paths ?? []) expect([path, await statusOf(path.replace("/*", ""))]).toEqual([path, 404]);
   for (const key of Object.keys(part.authRoutes ?? {})) {
     const path = splitKey(key)[1].replace(/\{\w+\}/g, "x");

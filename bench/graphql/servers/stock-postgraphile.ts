@@ -4,6 +4,7 @@ import { postgraphile } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { grafserv } from "postgraphile/grafserv/express/v4";
 import { pluginsOf } from "../../../demo/plugins/index.ts";
+import { plugins } from "../../../parts/graphql-extras/plugins.ts";
 import { contractPreset } from "../../../plugins/index.ts";
 import { withoutNodeIds } from "../../../plugins/shape/NodeIdsPlugin.ts";
 import { bearerVerifier, readSettings } from "../../peer-settings.ts";
@@ -14,7 +15,7 @@ const verify = bearerVerifier(secret);
 
 const instance = postgraphile({
   extends: [contractPreset, withoutNodeIds],
-  plugins: pluginsOf({ deleteAnonymous: "error", timeScalar: "Time" }),
+  plugins: [...plugins, ...pluginsOf({ deleteAnonymous: "error", timeScalar: "Time" })],
   pgServices: [
     makePgService({
       connectionString: databaseUrl,
