@@ -1,9 +1,7 @@
 import pg from "pg";
 import type { Configured } from "../app/configured.ts";
-import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
-import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { retryLocked } from "../db/follow/lock-retries.ts";
+import { readOnce } from "../db/catalog/read-once.ts";
 import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaOptions, schemaSettings } from "../graphql/schema/schema.ts";
 import { loadPlugins } from "../service/parts.ts";
@@ -40,9 +38,7 @@ export async function withSchemaOptions<Result>(
   });
   pool.on("error", () => {});
   try {
-    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
-    const catalog = await buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(pool, scope))), 1);
-    return await use(await schemaOptions(configured, pool, catalog));
+    return await use(await schemaOptions(configured, pool, await readOnce(pool, config)));
   } finally {
     await pool.end();
   }

@@ -1,11 +1,7 @@
 import { parseArgs } from "node:util";
-import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
-import { buildCatalog } from "../db/catalog/build.ts";
-import type { Catalog } from "../db/catalog/catalog.ts";
-import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { retryLocked } from "../db/follow/lock-retries.ts";
+import { readOnce } from "../db/catalog/read-once.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
 import { CommandError, readSettings, withOwner } from "./command.ts";
 
@@ -33,9 +29,7 @@ export async function databaseTypes(
   options: Pick<Options, "schemas" | "role"> = { schemas: null, role: null },
 ): Promise<string> {
   const schemas = options.schemas ?? config.dbSchemas;
-  const catalog = await withOwner(config, (client) =>
-    readDatabase(client, { schemas, extraSearchPath: config.dbExtraSearchPath }),
-  );
+  const catalog = await withOwner(config, (client) => readOnce(client, { ...config, dbSchemas: schemas }));
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);
   if (options.role !== null && !catalog.roles.has(options.role))
@@ -60,6 +54,3 @@ function readOptions(args: string[]): Options {
     throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} types --help`);
   }
 }
-
-const readDatabase = async (client: pg.Client, scope: CatalogScope): Promise<Catalog> =>
-  buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(client, scope))), 1);

@@ -1,9 +1,8 @@
 import pg from "pg";
 import type { Configured } from "../../app/configured.ts";
-import { buildCatalog } from "../../db/catalog/build.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { callerRoles, type Exposure, exposureOf } from "../../db/catalog/exposure.ts";
-import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import { readOnce } from "../../db/catalog/read-once.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import type { Finding } from "../../db/findings/finding.ts";
 import { PrimaryClient } from "../../db/wire/primary.ts";
@@ -40,8 +39,7 @@ export async function readContract(configured: Configured, logins: Logins): Prom
   const pool = new pg.Pool({ Client: PrimaryClient, connectionString: logins.data, max: 2 });
   pool.on("error", () => {});
   try {
-    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
-    const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
+    const catalog = await readOnce(pool, config);
     const names = [logins.data, logins.admin, logins.service].map((url) => decodeURIComponent(new URL(url).username));
     const roles = callerRoles(catalog, names).map(({ name }) => name);
     const options = await schemaOptions(configured, pool, catalog);

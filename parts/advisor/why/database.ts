@@ -2,9 +2,8 @@ import { pino } from "pino";
 import { ownerUrl, withOwner } from "../../../cli/command.ts";
 import type { Config } from "../../../config/config.ts";
 import { anonymous } from "../../../db/caller.ts";
-import { buildCatalog } from "../../../db/catalog/build.ts";
 import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
-import { parseCatalog, readCatalog } from "../../../db/catalog/read.ts";
+import { readOnce } from "../../../db/catalog/read-once.ts";
 import { findChanges, PUBLICATION } from "../../../db/changes/mode.ts";
 import { refusalsOfLogical } from "../../../db/changes/requirements.ts";
 import { loginName } from "../../../db/cluster/provision.ts";
@@ -45,9 +44,7 @@ export async function withMissingChange<Result>(
   });
   try {
     const { dbSchemas: schemas, appSettings } = config;
-    const scope = { schemas, extraSearchPath: config.dbExtraSearchPath };
-    const rows = await retryLocked(() => readCatalog(database.catalog, scope));
-    const catalog = await buildCatalog(await parseCatalog(rows), 1);
+    const catalog = await readOnce(database.catalog, config);
     database.follow(catalog);
     const rights = rightsOn(database, catalog, config);
     const access = new RowAccessCheck({ database, catalog: () => catalog, appSettings });
