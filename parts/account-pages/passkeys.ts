@@ -13,14 +13,8 @@ import {
   REMOVED_PASSKEY_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
 import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
-import {
-  addPasskey,
-  beginPasskeyWith,
-  deletePasskey,
-  listPasskeys,
-  renamePasskey,
-} from "../../rest-gateway/auth/passkeys/handlers.ts";
-import type { PasskeyDescription } from "../../rest-gateway/auth/passkeys/repository.ts";
+import { addPasskey, beginPasskeyWith, deletePasskey, listPasskeys, renamePasskey } from "../passkeys/handlers.ts";
+import type { PasskeyDescription } from "../passkeys/repository.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";

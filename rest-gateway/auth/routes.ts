@@ -1,3 +1,4 @@
+import { PASSKEY_ROUTES } from "../../parts/passkeys/routes.ts";
 import { queryParameter } from "../openapi/schema-parts.ts";
 import { ADMIN_ROUTES } from "./admin/routes.ts";
 import {
@@ -39,7 +40,6 @@ import { changeEmail, changePassword } from "./login-changes.ts";
 import { MAIL_ROUTES } from "./mail/routes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
-import { PASSKEY_ROUTES } from "./passkeys/routes.ts";
 import { type Routes, route } from "./route.ts";
 import { readCsrfToken, readSession, sessionLogin, sessionLogout } from "./sessions.ts";
 import { login, refresh, sendPublicKeys } from "./tokens.ts";

@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { Config } from "../../config/config.ts";
 import type { Account, Clock } from "../../identity/account.ts";
+import type { Passkeys, Signed } from "../../parts/passkeys/passkeys.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
-import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";

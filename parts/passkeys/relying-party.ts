@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
-import type { Config } from "../../../config/config.ts";
-import { isLoopbackHost } from "../../../config/json-file.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import type { Config } from "../../config/config.ts";
+import { isLoopbackHost } from "../../config/json-file.ts";
+import { problem } from "../../db/problems/problem.ts";
 
 export type RelyingPartySettings = Pick<Config, "passkeyDomain" | "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
 

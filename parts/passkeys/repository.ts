@@ -1,7 +1,7 @@
-import type { Account } from "../../../identity/account.ts";
-import { type AuthFunctions, byteArray, bytes } from "../functions.ts";
-import type { CurrentSignIn } from "../session-repository.ts";
-import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
+import type { Account } from "../../identity/account.ts";
+import { type AuthFunctions, byteArray, bytes } from "../../rest-gateway/auth/functions.ts";
+import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
+import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
 
 /** A passkey as its owner sees it. Times are ISO 8601. */
 export type PasskeyDescription = {

@@ -3,9 +3,9 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
-import type { ConfirmationBody } from "../bodies.ts";
-import { EnrolmentBody, readOptional } from "../bodies.ts";
+import { problem } from "../../db/problems/problem.ts";
+import type { ConfirmationBody } from "../../rest-gateway/auth/bodies.ts";
+import { EnrolmentBody, readOptional } from "../../rest-gateway/auth/bodies.ts";
 import {
   accountOf,
   type Confirmation,
@@ -15,11 +15,11 @@ import {
   requireAccepted,
   requirePassword,
   requireRecentSignIn,
-} from "../confirmation.ts";
-import { deviceOf } from "../device.ts";
-import { type Call, currentSignInOf } from "../route.ts";
-import type { CodeLimits } from "../throttle.ts";
-import type { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "./bodies.ts";
+} from "../../rest-gateway/auth/confirmation.ts";
+import { deviceOf } from "../../rest-gateway/auth/device.ts";
+import type { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
+import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
+import type { CodeLimits } from "../../rest-gateway/auth/throttle.ts";
 import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
 
 /** `POST /auth/passkeys/options` */

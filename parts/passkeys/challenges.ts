@@ -1,6 +1,6 @@
 import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
-import type { Clock } from "../../../identity/account.ts";
-import { deriveKey } from "../secret-box.ts";
+import type { Clock } from "../../identity/account.ts";
+import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 
 /** Seconds in which a passkey must sign a challenge. */
 const CHALLENGE_SECONDS = 300;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readConfig } from "../../../config/config.ts";
-import { RelyingParty } from "../../../rest-gateway/auth/passkeys/relying-party.ts";
+import { RelyingParty } from "../../../parts/passkeys/relying-party.ts";
 
 const partyOf = (url: string, settings: { passkeyDomain?: string; corsOrigins?: string[] } = {}) =>
   new RelyingParty(url, {

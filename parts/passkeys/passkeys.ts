@@ -4,12 +4,16 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
-import { problem } from "../../../db/problems/problem.ts";
-import type { Account, Clock } from "../../../identity/account.ts";
-import type { AuthFunctions } from "../functions.ts";
-import type { CurrentSignIn } from "../session-repository.ts";
+import { problem } from "../../db/problems/problem.ts";
+import type { Account, Clock } from "../../identity/account.ts";
+import type { AuthFunctions } from "../../rest-gateway/auth/functions.ts";
+import {
+  clientDataOf,
+  type PasskeyCredential,
+  type PasskeySignature,
+} from "../../rest-gateway/auth/passkeys/credentials.ts";
+import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import { PasskeyChallenges, SIGN_IN } from "./challenges.ts";
-import { clientDataOf, type PasskeyCredential, type PasskeySignature } from "./credentials.ts";
 import { RelyingParty, type RelyingPartySettings } from "./relying-party.ts";
 import { type NewPasskey, PasskeyRepository, type PasskeyRow } from "./repository.ts";
 
