@@ -10,6 +10,7 @@ export const PARTS: readonly ListedPart[] = [
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
   { name: "saml", load: async () => (await import("./saml/part.ts")).saml },
+  { name: "passkeys", load: async () => (await import("./passkeys/part.ts")).passkeys },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },

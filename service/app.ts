@@ -36,7 +36,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
-import { authRoutesOf, hasAccountPages, loadPlugins, protocolsOf } from "./parts.ts";
+import { authPartsOf, authRoutesOf, loadPlugins } from "./parts.ts";
 import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
@@ -218,12 +218,12 @@ function createContext(
   const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
-  const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
+  const ofParts = authPartsOf(parts, config);
+  const forAuth = { ...ofParts, settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const serviceDatabase = database.forRole("service_role");
-  const ofParts = { protocols: protocolsOf(parts), hasAccountPages: hasAccountPages(parts, config) };
   const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
   const auth = config.hasAuth
-    ? createAuth({ ...forAuth, ...forMail, ...ofParts, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
+    ? createAuth({ ...forAuth, ...forMail, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
     : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });

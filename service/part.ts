@@ -25,6 +25,7 @@ import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
 import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
+import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
 import type { Phases } from "../telemetry/span.ts";
@@ -57,6 +58,8 @@ export type Part = {
   readonly authRoutes?: Routes;
   /** How users sign in at identity providers of the kind that has its name. */
   readonly protocol?: Protocol;
+  /** What creates and verifies passkeys. */
+  readonly passkeys?: CreatePasskeys;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */

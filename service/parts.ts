@@ -6,6 +6,7 @@ import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
 import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
+import type { AuthParts } from "../rest-gateway/auth/parts.ts";
 import type { Routes } from "../rest-gateway/auth/route.ts";
 import { ROUTES } from "../rest-gateway/auth/routes.ts";
 import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
@@ -59,6 +60,13 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
 /** How users sign in at identity providers, besides OpenID Connect and OAuth 2.0. */
 export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
   parts.flatMap(({ protocol }) => protocol ?? []);
+
+/** What parts bring to authentication. */
+export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts => ({
+  hasAccountPages: hasAccountPages(parts, config),
+  protocols: protocolsOf(parts),
+  createPasskeys: parts.find(({ passkeys }) => passkeys)?.passkeys ?? null,
+});
 
 /** The routes of authentication, those of parts included. */
 export const authRoutesOf = (parts: readonly Part[]): Routes =>
@@ -116,7 +124,7 @@ export function openEarly(base: PortBase, hasOperators: boolean): EarlyRoutes {
 }
 
 /** Whether a part has the pages for sign-in and accounts, and the application none of its own. */
-export const hasAccountPages = (parts: readonly Part[], { hasAuth, authPagesUrl }: Config): boolean =>
+const hasAccountPages = (parts: readonly Part[], { hasAuth, authPagesUrl }: Config): boolean =>
   hasAuth && authPagesUrl === "" && parts.some((part) => part.hasAccountPages);
 
 /** The links and pages of a port. */

@@ -13,18 +13,20 @@ import {
   REMOVED_PASSKEY_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
 import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
-import { addPasskey, beginPasskeyWith, deletePasskey, listPasskeys, renamePasskey } from "../passkeys/handlers.ts";
-import type { PasskeyDescription } from "../passkeys/repository.ts";
+import { type PasskeyDescription, passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 const NAME: Field = { name: "name", label: "Name of the passkey", autocomplete: "off", maxlength: 100 };
 
-/** The section of the account page. Null if browsers allow no passkeys here, and the user has none. */
+const actionsOf = ({ auth }: AccountVisit) => passkeysIn(auth).actions;
+
+/** The section of the account page. Null if no part brings passkeys, or browsers allow no passkeys here, and the user has none. */
 export async function passkeysOf(visit: AccountVisit): Promise<Html | null> {
   const { auth } = visit;
-  const { data } = await listPasskeys(visit);
+  if (auth.passkeys === null) return null;
+  const { data } = await auth.passkeys.actions.list(visit);
   if (!auth.passkeys.isOn && data.length === 0) return null;
   const link = (path: string, id: string, text: string, name: string) =>
     html`<a href="${pathOf(auth, path)}?${new URLSearchParams({ id }).toString()}" aria-label="${text} ${name}">${text}</a>`;
@@ -60,7 +62,7 @@ export async function beginPasskeyOnPage(visit: AccountVisit, form: URLSearchPar
   try {
     const { name, ...confirmation } = fieldsWithPasskey(form);
     const named = parse(PasskeyNameBody, { name });
-    const options = await beginPasskeyWith(visit, parse(EnrolmentBody, confirmation));
+    const options = await actionsOf(visit).begin(visit, parse(EnrolmentBody, confirmation));
     const button = newPasskeyButton(visit.auth, "Create the passkey", options);
     const without = html`<p class="alert" data-without-passkeys>This browser creates no passkeys here: it needs JavaScript, and a version of 2025 or later.</p>`;
     const page = {
@@ -82,7 +84,10 @@ export async function beginPasskeyOnPage(visit: AccountVisit, form: URLSearchPar
 /** `POST /auth/account/passkeys/created` */
 export async function addPasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const { backupCodes } = await addPasskey({ ...visit, body: parse(NewPasskeyBody, fieldsWithPasskey(form)) });
+    const { backupCodes } = await actionsOf(visit).add({
+      ...visit,
+      body: parse(NewPasskeyBody, fieldsWithPasskey(form)),
+    });
     visit.response.removeHeader("Location");
     const notice = "The passkey is added. You can sign in with it.";
     continueAt(visit, ACCOUNT_PATH, { notice, ...(backupCodes && { codes: backupCodes }) });
@@ -98,7 +103,7 @@ export const showPasskeyName = async (visit: AccountVisit) =>
 export async function renamePasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   const passkey = await passkeyIn(visit, form);
   try {
-    await renamePasskey({ ...visit, id: passkey.id, body: parse(PasskeyNameBody, fieldsIn(form)) });
+    await actionsOf(visit).rename({ ...visit, id: passkey.id, body: parse(PasskeyNameBody, fieldsIn(form)) });
     continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is renamed." });
   } catch (error) {
     sendName(visit, passkey, stateAfter(error, form));
@@ -119,7 +124,7 @@ export async function removePasskeyOnPage(visit: AccountVisit, form: URLSearchPa
   const passkey = await passkeyIn(visit, form);
   try {
     const body = parse(ConfirmationBody, fieldsWithPasskey(form));
-    await deletePasskey({ ...visit, id: passkey.id, body });
+    await actionsOf(visit).remove({ ...visit, id: passkey.id, body });
     continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is removed." });
   } catch (error) {
     sendRemoval(visit, passkey, stateAfter(error, form));
@@ -135,7 +140,7 @@ function sendRemoval(visit: AccountVisit, { id, name }: PasskeyDescription, stat
 /** The passkey that the page, or its form, is about. Rejects with Problem if it is none of the user. */
 async function passkeyIn(visit: AccountVisit, sent: URLSearchParams): Promise<PasskeyDescription> {
   const id = idIn(sent);
-  const found = (await listPasskeys(visit)).data.find((each) => each.id === id);
+  const found = (await actionsOf(visit).list(visit)).data.find((each) => each.id === id);
   if (found === undefined) throw problem("no such passkey");
   return found;
 }

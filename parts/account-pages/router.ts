@@ -98,14 +98,24 @@ const ACCOUNT_PAGES: Readonly<Record<string, Page<AccountVisit>>> = {
   [SIGN_OUT_PATH]: { submit: signOutOnPage },
 };
 
+/** Absent without passkeys. */
+const OF_PASSKEYS = [
+  PASSKEY_SIGN_IN_PATH,
+  PASSKEYS_PATH,
+  CREATED_PASSKEY_PATH,
+  PASSKEY_NAME_PATH,
+  REMOVED_PASSKEY_PATH,
+];
+
 /** The paths of all pages. */
 export const PATHS: readonly string[] = [...Object.keys(PAGES), ...Object.keys(ACCOUNT_PAGES)];
 
 /** The pages for sign-in and accounts, which an application may replace with its own (AUTH_PAGES_URL). */
 export function pagesRouter(auth: RoutedAuth): Router {
   const router = Router({ strict: true, caseSensitive: true });
+  const isServed = ([path]: readonly [string, unknown]) => auth.passkeys !== null || !OF_PASSKEYS.includes(path);
   const own = Object.entries(ACCOUNT_PAGES).map(([path, page]): [string, Page<Visit>] => [path, ofAccount(page)]);
-  for (const [path, { show, submit }] of [...Object.entries(PAGES), ...own]) {
+  for (const [path, { show, submit }] of [...Object.entries(PAGES), ...own].filter(isServed)) {
     const get = show && handlerOf(auth, (visit) => show(visit));
     const post = submit && handlerOf(auth, async (visit) => submit(visit, await readForm(visit.request)));
     router.all(path, byMethod({ ...(get && { GET: get }), ...(post && { POST: post }) }));

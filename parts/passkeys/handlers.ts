@@ -1,7 +1,3 @@
-import type {
-  PublicKeyCredentialCreationOptionsJSON,
-  PublicKeyCredentialRequestOptionsJSON,
-} from "@simplewebauthn/server";
 import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import type { ConfirmationBody } from "../../rest-gateway/auth/bodies.ts";
@@ -17,23 +13,30 @@ import {
   requireRecentSignIn,
 } from "../../rest-gateway/auth/confirmation.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
-import type { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
+import type { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
+import {
+  type PasskeyActions,
+  type PasskeyDescription,
+  type PasskeyOptions,
+  type PasskeyRow,
+  passkeysIn,
+} from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import type { CodeLimits } from "../../rest-gateway/auth/throttle.ts";
-import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
+import type { PasskeyChallengeBody } from "./bodies.ts";
 
 /** `POST /auth/passkeys/options` */
-export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCredentialCreationOptionsJSON> {
+export async function beginPasskey(call: Call<"account">): Promise<PasskeyOptions> {
   const { auth, request, signedIn } = call;
   const isSure = isRecent(auth, signedIn);
   return beginPasskeyWith(call, isSure ? {} : await readOptional(auth.limits, request, EnrolmentBody));
 }
 
-export async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
+async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
   refuseAnonymous(signedIn);
   // Otherwise a thief could stay signed in with a passkey of their own.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  return auth.passkeys.creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
+  return passkeysIn(auth).creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
 }
 
 /** `POST /auth/passkeys` */
@@ -41,35 +44,35 @@ export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskey
   const { auth, request, response, client, signedIn, body } = call;
   const signIn = currentSignInOf(signedIn);
   const name = body.name ?? deviceOf(request, client.address).name ?? "Passkey";
-  const passkey = await auth.passkeys.verifyNew(body.credential, signIn, name);
+  const passkey = await passkeysIn(auth).verifyNew(body.credential, signIn, name);
   const { codes, hashes } = auth.backupCodes.make(signIn.id);
-  const added = await auth.passkeys.add(signIn, passkey, hashes, client.address);
+  const added = await passkeysIn(auth).add(signIn, passkey, hashes, client.address);
   auth.forget(signIn.id);
   response.location(`/auth/passkeys/${added.id}`);
-  const row = (await auth.passkeys.repository.list(signIn.id)).find(({ id }) => id === added.id)!;
+  const row = (await passkeysIn(auth).rows.list(signIn.id)).find(({ id }) => id === added.id)!;
   return { ...describe(row), backupCodes: added.isFirst ? codes : null };
 }
 
 /** `GET /auth/passkeys` */
 export const listPasskeys = async ({ auth, signedIn }: Call<"account">) => ({
-  data: (await auth.passkeys.repository.list(signedIn.id)).map(describe),
+  data: (await passkeysIn(auth).rows.list(signedIn.id)).map(describe),
 });
 
 /** `PATCH /auth/passkeys/{passkeyId}` */
 export async function renamePasskey(call: Call<"account", z.infer<typeof PasskeyNameBody>>) {
   const { auth, signedIn, id, body } = call;
-  if (!(await auth.passkeys.repository.rename(signedIn.id, id, body.name))) throw problem("no such passkey");
-  return describe((await auth.passkeys.repository.list(signedIn.id)).find((each) => each.id === id)!);
+  if (!(await passkeysIn(auth).rows.rename(signedIn.id, id, body.name))) throw problem("no such passkey");
+  return describe((await passkeysIn(auth).rows.list(signedIn.id)).find((each) => each.id === id)!);
 }
 
 /** `POST /auth/passkeys/{passkeyId}/delete`: a stolen token or session must not be enough. */
 export async function deletePasskey(call: Call<"account", z.infer<typeof ConfirmationBody>>) {
   const { auth, client, signedIn, id, body } = call;
-  const rows = await auth.passkeys.repository.list(signedIn.id);
+  const rows = await passkeysIn(auth).rows.list(signedIn.id);
   if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
   requirePassword(await accountOf(auth, signedIn), body.password);
   const { account, code } = await confirm(auth, signedIn, body, client);
-  const remove = (limits: CodeLimits) => auth.passkeys.repository.remove(account, id, code!, limits);
+  const remove = (limits: CodeLimits) => passkeysIn(auth).rows.remove(account, id, code!, limits);
   const removed = code === null ? null : await auth.throttle.spendCode(remove, client);
   // Deleted meanwhile.
   if (removed === null || removed.outcome === "none") throw problem("no such passkey");
@@ -80,11 +83,20 @@ export async function deletePasskey(call: Call<"account", z.infer<typeof Confirm
 /** `POST /auth/passkeys/challenge` */
 export async function challengePasskey(
   call: Call<"none", z.infer<typeof PasskeyChallengeBody>>,
-): Promise<PublicKeyCredentialRequestOptionsJSON> {
+): Promise<PasskeyOptions> {
   const { auth, body } = call;
   const userId = body.challenge == null ? null : auth.signIn.userOfChallenge(body.challenge);
-  return auth.passkeys.requestOptions(userId === null ? [] : await auth.passkeys.repository.list(userId));
+  return passkeysIn(auth).requestOptions(userId === null ? [] : await passkeysIn(auth).rows.list(userId));
 }
+
+/** For pages. */
+export const ACTIONS: PasskeyActions = {
+  begin: beginPasskeyWith,
+  add: addPasskey,
+  list: listPasskeys,
+  rename: renamePasskey,
+  remove: deletePasskey,
+};
 
 const describe = ({ id, name, isSynced, createdAt, lastUsedAt }: PasskeyRow): PasskeyDescription => ({
   id,

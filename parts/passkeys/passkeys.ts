@@ -5,43 +5,35 @@ import type {
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import { problem } from "../../db/problems/problem.ts";
-import type { Account, Clock } from "../../identity/account.ts";
-import type { AuthFunctions } from "../../rest-gateway/auth/functions.ts";
+import type { Account } from "../../identity/account.ts";
 import {
   clientDataOf,
   type PasskeyCredential,
   type PasskeySignature,
 } from "../../rest-gateway/auth/passkeys/credentials.ts";
+import {
+  type CreatePasskeys,
+  type NewPasskey,
+  type PasskeyActions,
+  type PasskeyRow,
+  type PasskeySettings,
+  type Passkeys,
+  type Signed,
+  spentChallenge,
+  unknownChallenge,
+} from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
-import { PasskeyChallenges, SIGN_IN } from "./challenges.ts";
-import { RelyingParty, type RelyingPartySettings } from "./relying-party.ts";
-import { type NewPasskey, PasskeyRepository, type PasskeyRow } from "./repository.ts";
+import { PasskeyChallenges, readChallenge, SIGN_IN } from "./challenges.ts";
+import { ACTIONS } from "./handlers.ts";
+import { RelyingParty } from "./relying-party.ts";
+import { PasskeyRepository } from "./repository.ts";
 
-/** A signature that is valid, and the id of its challenge, which the database then spends. */
-export type Signed = {
-  /** Of the passkey. */
-  readonly id: string;
-  readonly userId: string;
-  readonly counter: number;
-  readonly isSynced: boolean;
-  readonly challenge: string;
-};
-
-export const createPasskeys = ({ settings, url, functions, secret, clock }: CreateOptions): Passkeys =>
-  new Passkeys({
+export const createPasskeys: CreatePasskeys = ({ settings, url, functions, secret, clock }) =>
+  new WebAuthn({
     relyingParty: new RelyingParty(url, settings),
     challenges: new PasskeyChallenges(secret, clock),
     repository: new PasskeyRepository(functions),
   });
-
-type CreateOptions = {
-  readonly settings: RelyingPartySettings;
-  /** The public URL of the service. */
-  readonly url: string;
-  readonly functions: AuthFunctions;
-  readonly secret: string;
-  readonly clock: Clock;
-};
 
 type PasskeysOptions = {
   readonly relyingParty: RelyingParty;
@@ -62,33 +54,37 @@ const ALGORITHMS = [-8, -7, -257];
  * What browsers need to create and use passkeys, and the verification of what they return. An authenticator must verify its user, by
  * a fingerprint, a face or a PIN, so a passkey is two factors: the device and that.
  */
-export class Passkeys {
+export class WebAuthn implements Passkeys {
   readonly #options: PasskeysOptions;
 
   constructor(options: PasskeysOptions) {
     this.#options = options;
   }
 
-  /** Whether browsers allow passkeys here. */
   get isOn(): boolean {
     return this.#options.relyingParty.isOn;
   }
 
-  /** The domain that they belong to. Throws Problem if browsers allow no passkeys here. */
   get domain(): string {
     return this.#options.relyingParty.domain;
   }
 
-  get repository(): PasskeyRepository {
+  get rows(): PasskeyRepository {
     return this.#options.repository;
   }
 
-  /** Applies changed origins. */
-  follow(settings: RelyingPartySettings): void {
+  get actions(): PasskeyActions {
+    return ACTIONS;
+  }
+
+  readChallenge(challenge: string) {
+    return readChallenge(challenge);
+  }
+
+  follow(settings: Pick<PasskeySettings, "corsOrigins" | "authReturnOrigins">): void {
     this.#options.relyingParty.follow(settings);
   }
 
-  /** For `navigator.credentials.create`. Rejects with Problem if browsers allow no passkeys here. */
   async creationOptions(account: Account, { session }: CurrentSignIn): Promise<PublicKeyCredentialCreationOptionsJSON> {
     const { relyingParty, challenges, repository } = this.#options;
     const { domain, name } = relyingParty;
@@ -109,7 +105,6 @@ export class Passkeys {
     });
   }
 
-  /** For `navigator.credentials.get`. The browser offers `passkeys`, or, if there are none, all that it has for this service. */
   async requestOptions(passkeys: readonly PasskeyRow[] = []): Promise<PublicKeyCredentialRequestOptionsJSON> {
     const { relyingParty, challenges } = this.#options;
     const { domain } = relyingParty;
@@ -160,12 +155,11 @@ export class Passkeys {
     codes: readonly Buffer[],
     address: string,
   ): Promise<{ readonly id: string; readonly isFirst: boolean }> {
-    const added = await this.repository.add(signIn, passkey, codes, MAX_PASSKEYS, address);
+    const added = await this.rows.add(signIn, passkey, codes, MAX_PASSKEYS, address);
     if (added.outcome !== "added") throw REFUSALS[added.outcome]();
     return added;
   }
 
-  /** Throws Problem unless this is the id of the challenge that was signed to sign in. */
   requireChallenge({ response }: PasskeySignature, id: string): void {
     const clientData = clientDataOf(response);
     if (clientData === null || this.#options.challenges.idOf(clientData.challenge, SIGN_IN) !== id.toLowerCase())
@@ -214,11 +208,6 @@ export class Passkeys {
     return clientData;
   }
 }
-
-export const unknownChallenge = () =>
-  problem("passkey challenge not valid", { why: "is unknown or has expired: start again" });
-
-export const spentChallenge = () => problem("passkey challenge not valid", { why: "was used before: start again" });
 
 const REFUSALS = {
   ended: () => problem("revoked token"),

@@ -1,9 +1,7 @@
 import { isIP } from "node:net";
-import type { Config } from "../../config/config.ts";
 import { isLoopbackHost } from "../../config/json-file.ts";
 import { problem } from "../../db/problems/problem.ts";
-
-export type RelyingPartySettings = Pick<Config, "passkeyDomain" | "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
+import type { PasskeySettings } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 
 /** Where passkeys of this service are used: its domain, and the pages that may ask for them. Source: WebAuthn, "relying party". */
 export class RelyingParty {
@@ -14,7 +12,7 @@ export class RelyingParty {
   #origins: readonly string[] = [];
 
   /** `url` is the public URL of the service. */
-  constructor(url: string, settings: RelyingPartySettings) {
+  constructor(url: string, settings: PasskeySettings) {
     this.#url = new URL(url);
     this.#domain = domainOf(this.#url, settings.passkeyDomain);
     this.name = settings.mfaIssuer;
@@ -22,7 +20,7 @@ export class RelyingParty {
   }
 
   /** Accepts the pages of these origins from now on, besides that of the service. */
-  follow({ corsOrigins, authReturnOrigins }: Pick<RelyingPartySettings, "corsOrigins" | "authReturnOrigins">): void {
+  follow({ corsOrigins, authReturnOrigins }: Pick<PasskeySettings, "corsOrigins" | "authReturnOrigins">): void {
     const own = new URL(this.#url);
     if (isLoopbackHost(own.hostname)) own.hostname = LOCALHOST;
     this.#origins = [own.origin, ...corsOrigins, ...authReturnOrigins].filter((origin) => origin !== "*");

@@ -1,23 +1,8 @@
 import type { Account } from "../../identity/account.ts";
 import { type AuthFunctions, byteArray, bytes } from "../../rest-gateway/auth/functions.ts";
+import type { NewPasskey, PasskeyRow, PasskeyRows } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
-
-/** A passkey as its owner sees it. Times are ISO 8601. */
-export type PasskeyDescription = {
-  readonly id: string;
-  readonly name: string;
-  /** Whether it may be on several devices of the user. */
-  readonly isSynced: boolean;
-  readonly createdAt: string;
-  readonly lastUsedAt: string | null;
-};
-
-/** `credentialId` is hex. */
-export type PasskeyRow = PasskeyDescription & {
-  readonly credentialId: string;
-  readonly transports: readonly string[];
-};
 
 /** A passkey by its credential. `handle` is how authenticators name its user; `publicKey` is hex. */
 export type KnownPasskey = {
@@ -27,31 +12,17 @@ export type KnownPasskey = {
   readonly publicKey: string;
 };
 
-/** A passkey whose registration was verified, and the id of its challenge. */
-export type NewPasskey = {
-  /** Unless the database chooses it. */
-  readonly id?: string;
-  readonly name: string;
-  readonly credentialId: Buffer;
-  readonly publicKey: Buffer;
-  readonly counter: number;
-  readonly transports: readonly string[];
-  readonly isSynced: boolean;
-  readonly challenge: string;
-};
-
 export type AddedPasskey =
   | { readonly outcome: "added"; readonly id: string; readonly isFirst: boolean }
   | { readonly outcome: "ended" | "spent" | "full" | "taken" };
 
-export class PasskeyRepository {
+export class PasskeyRepository implements PasskeyRows {
   readonly #functions: AuthFunctions;
 
   constructor(functions: AuthFunctions) {
     this.#functions = functions;
   }
 
-  /** Oldest first. */
   list(userId: string): Promise<readonly PasskeyRow[]> {
     return this.#functions.call("list_passkeys($1)", [userId]);
   }
@@ -89,12 +60,10 @@ export class PasskeyRepository {
     return this.#functions.call(`add_passkey(${types})`, [...values, this.#functions.now()]);
   }
 
-  /** Returns false if the user has no such passkey. */
   rename(userId: string, id: string, name: string): Promise<boolean> {
     return this.#functions.call("rename_passkey($1, $2::uuid, $3)", [userId, id, name]);
   }
 
-  /** Spends the code. The outcome is "none" if the user has no such passkey. Returns null while other attempts are undecided. */
   remove(
     { id: userId, passwordHash }: Account,
     id: string,

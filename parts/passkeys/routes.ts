@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { created, noContent, ok, text, time, timeOrNull, uuid } from "../../rest-gateway/auth/answers.ts";
 import { ConfirmationBody, EnrolmentBody } from "../../rest-gateway/auth/bodies.ts";
-import { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
+import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import { type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { named } from "../../rest-gateway/auth/schemas.ts";
+import { PasskeyChallengeBody } from "./bodies.ts";
 import { addPasskey, beginPasskey, challengePasskey, deletePasskey, listPasskeys, renamePasskey } from "./handlers.ts";
 
 const PasskeyAnswer = named("Passkey", {

@@ -1,6 +1,7 @@
 import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.ts";
+import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
 import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
@@ -100,7 +101,7 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
 /** `GET /admin/users/{id}/passkeys` */
 export async function listUserPasskeys(call: AuthCall): Promise<object> {
   const { id } = await found(call);
-  return (await call.auth.passkeys.repository.list(id)).map(describePasskey);
+  return (await passkeysIn(call.auth).rows.list(id)).map(describePasskey);
 }
 
 /** `DELETE /admin/users/{id}/passkeys/{passkeyId}`: ends the sign-ins that began with a passkey; those with a password go on. */

@@ -5,11 +5,15 @@ import type { Reason } from "../../db/problems/reasons.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
+import {
+  type PasskeyOptions,
+  type PasskeyRow,
+  passkeysIn,
+  spentChallenge,
+  unknownChallenge,
+} from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
-import { readChallenge } from "../passkeys/challenges.ts";
-import { spentChallenge, unknownChallenge } from "../passkeys/passkeys.ts";
-import type { PasskeyRow } from "../passkeys/repository.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { invalid } from "./problem.ts";
@@ -25,7 +29,7 @@ export async function enrollPasskey({ auth }: AuthCall, signedIn: SignedIn, name
   if (name !== "" && (signedIn.user.factors ?? []).some((each) => each.friendly_name === name)) {
     throw problem("factor name taken", { name });
   }
-  if (!auth.passkeys.isOn) throw problem("passkeys off", { url: auth.federated.url });
+  if (!auth.passkeys?.isOn) throw problem("passkeys off", { url: auth.federated.url });
   const id = randomUUID();
   const expiresAt = auth.clock() + ENROLMENT_SECONDS * 1000;
   await auth.federated.once.keep("passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
@@ -63,16 +67,16 @@ export async function challengePasskeyFactor(
   const { auth } = call;
   const isNew = factor.status === "unverified";
   const publicKey = isNew
-    ? await auth.passkeys.creationOptions(signedIn.account, { id: signedIn.userId, session: signedIn.session })
-    : await auth.passkeys.requestOptions((await rowsOf(call, signedIn)).filter(({ id }) => id === factor.id));
-  const { challenge_id: id, expires_at } = challengeOf(publicKey);
+    ? await passkeysIn(auth).creationOptions(signedIn.account, { id: signedIn.userId, session: signedIn.session })
+    : await passkeysIn(auth).requestOptions((await rowsOf(call, signedIn)).filter(({ id }) => id === factor.id));
+  const { challenge_id: id, expires_at } = challengeOf(call, publicKey);
   const webauthn = { type: isNew ? "create" : "request", credential_options: { publicKey } };
   return { id, type: "webauthn", expires_at, webauthn };
 }
 
 /** The id of a challenge and when it expires, as the wire has them. */
-function challengeOf({ challenge }: { readonly challenge: string }) {
-  const { id, expiresAt } = readChallenge(challenge);
+function challengeOf({ auth }: AuthCall, { challenge }: PasskeyOptions) {
+  const { id, expiresAt } = passkeysIn(auth).readChallenge(challenge);
   return { challenge_id: id, expires_at: Math.floor(expiresAt / 1000) };
 }
 
@@ -92,7 +96,7 @@ export async function provePasskey(
     return void (await forgetPasskey(call, signedIn, id));
   }
   const signature = parse(SignatureBody, credential);
-  const signed = await auth.passkeys.verify(signature);
+  const signed = await passkeysIn(auth).verify(signature);
   if (signed?.id !== factor.id || signed.challenge !== challenge.toLowerCase()) throw problem("passkey refused");
   const proof = { factors: [], code: signed };
   if ((await auth.secondFactor.tryCode(signedIn.account, proof, null, client)) !== "accepted") {
@@ -121,9 +125,9 @@ async function createPasskey(
   factor: { readonly id?: string; readonly name: string },
 ): Promise<string> {
   const name = factor.name || (deviceOf(request, client.address).name ?? "Passkey");
-  const passkey = await auth.passkeys.verifyNew(parse(CredentialBody, credential), { id, session }, name);
+  const passkey = await passkeysIn(auth).verifyNew(parse(CredentialBody, credential), { id, session }, name);
   if (passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
-  const added = await auth.passkeys.add({ id, session }, { ...passkey, ...factor, name }, [], client.address);
+  const added = await passkeysIn(auth).add({ id, session }, { ...passkey, ...factor, name }, [], client.address);
   auth.forget(id);
   return added.id;
 }
@@ -140,8 +144,8 @@ export async function beginPasskey(call: AuthCall): Promise<object> {
   const { account, userId: id, session } = signedIn;
   // Otherwise a thief could stay signed in with a passkey of their own.
   requireRecent(call.auth, signedIn);
-  const options = await call.auth.passkeys.creationOptions(account, { id, session });
-  return { ...challengeOf(options), options };
+  const options = await passkeysIn(call.auth).creationOptions(account, { id, session });
+  return { ...challengeOf(call, options), options };
 }
 
 /** `POST /passkeys/registration/verify` */
@@ -152,20 +156,21 @@ export async function addPasskey(call: AuthCall): Promise<object> {
 }
 
 /** `POST /passkeys/authentication/options` */
-export async function challengePasskey({ auth }: AuthCall): Promise<object> {
-  const options = await auth.passkeys.requestOptions();
-  return { ...challengeOf(options), options };
+export async function challengePasskey(call: AuthCall): Promise<object> {
+  const options = await passkeysIn(call.auth).requestOptions();
+  return { ...challengeOf(call, options), options };
 }
 
 /** `POST /passkeys/authentication/verify`: a passkey is two factors, so the session has `aal2`. */
 export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> {
-  const { passkeys, signIn } = call.auth;
+  const { signIn } = call.auth;
+  const passkeys = passkeysIn(call.auth);
   const { challenge, credential } = await sentIn(call);
   const signature = parse(SignatureBody, credential);
   passkeys.requireChallenge(signature, challenge);
   const login = await signIn.admitPasskey(signature, call.client).catch(async (error) => {
     const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
-    throw isRefused && (await passkeys.repository.isSpent(challenge)) ? spentChallenge() : error;
+    throw isRefused && (await passkeys.rows.isSpent(challenge)) ? spentChallenge() : error;
   });
   return startAuthSession(call, login.account, "passkey", login);
 }
@@ -181,7 +186,7 @@ export async function renamePasskey(call: AuthCall): Promise<object> {
   const { friendly_name: name } = await readAuthBody(call.request, call.auth.limits, PasskeyChange);
   if (!name?.trim()) throw invalid("friendly_name is required");
   const { id } = await rowIn(call, signedIn);
-  await call.auth.passkeys.repository.rename(signedIn.userId, id, name);
+  await passkeysIn(call.auth).rows.rename(signedIn.userId, id, name);
   return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
 }
 
@@ -203,7 +208,7 @@ async function managerOf(call: AuthCall): Promise<SignedIn> {
   return signedIn;
 }
 
-const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => auth.passkeys.repository.list(userId);
+const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).rows.list(userId);
 
 async function rowIn(call: AuthCall, signedIn: SignedIn): Promise<PasskeyRow> {
   const sent = String(call.request.params.passkeyId).toLowerCase();

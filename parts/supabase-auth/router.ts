@@ -110,7 +110,7 @@ function readSettings({ auth }: AuthCall): object {
     phone_autoconfirm: false,
     sms_provider: "",
     saml_enabled: providers.some(({ kind }) => kind === "saml"),
-    passkeys_enabled: auth.passkeys.isOn,
+    passkeys_enabled: auth.passkeys?.isOn ?? false,
   };
 }
 
@@ -122,7 +122,8 @@ function readKeys({ auth, response }: AuthCall): object {
 /** Serves `/auth/v1`; other methods get 405, and other paths 404. */
 export function authV1Router(auth: Auth): Router {
   const methods = new Map<string, Record<string, RequestHandler>>();
-  for (const [key, handler] of Object.entries(ROUTES)) {
+  const isServed = (key: string) => auth.passkeys !== null || !key.includes("/passkeys");
+  for (const [key, handler] of Object.entries(ROUTES).filter(([key]) => isServed(key))) {
     const [method, path] = key.split(" ") as [string, string];
     methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, handler) });
   }

@@ -13,11 +13,9 @@ import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
-import { createPasskeys, type Passkeys } from "../../parts/passkeys/passkeys.ts";
 import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
-import type { Protocol } from "./federated/protocol.ts";
 import { AuthFunctions } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
@@ -26,6 +24,8 @@ import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
 import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
+import type { AuthParts } from "./parts.ts";
+import type { Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
 import { PublicUsers } from "./public-users.ts";
 import { isSignupOpen, Registration } from "./registration.ts";
@@ -69,15 +69,11 @@ export type AuthSettings = FactorSettings &
     | "jsonMaxDepth"
   >;
 
-export type AuthOptions = {
+export type AuthOptions = AuthParts & {
   readonly settings: AuthSettings;
-  /** Of identity providers, besides OpenID Connect and OAuth 2.0. */
-  readonly protocols: readonly Protocol[];
   /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
   readonly serviceDatabase: Transactions;
-  /** Whether the pages for sign-in and accounts are served. */
-  readonly hasAccountPages: boolean;
   readonly tokens: Tokens;
   /** Finds the callers of tokens, those of trusted issuers too. */
   readonly verifier: Verifier;
@@ -115,7 +111,8 @@ export type Auth = {
   readonly registration: Registration;
   readonly secondFactor: SecondFactor;
   readonly enrolment: Enrolment;
-  readonly passkeys: Passkeys;
+  /** Null where no part brings them. */
+  readonly passkeys: Passkeys | null;
   readonly backupCodes: BackupCodes;
   readonly sessionRows: SessionRepository;
   /** Of `/auth/v1`. */
@@ -152,6 +149,7 @@ export type Auth = {
 export function createAuth({
   settings,
   protocols,
+  createPasskeys,
   database,
   serviceDatabase,
   hasAccountPages,
@@ -180,7 +178,7 @@ export function createAuth({
   const hashing = new PasswordHashing(hashPassword);
   const passwords = new PasswordCheck({ rules: new PasswordRules(settings), repository, hashing, throttle });
   const csrf = new CsrfTokens(secret);
-  const passkeys = createPasskeys({ settings, url, functions, secret, clock });
+  const passkeys = createPasskeys?.({ settings, url, functions, secret, clock }) ?? null;
   const factorSecrets = factorKeys(settings, secret);
   const factor = { repository, factors, throttle, passkeys, clock, ...factorSecrets };
   const secondFactor = new SecondFactor(factor);
@@ -257,7 +255,7 @@ export function createAuth({
       throttle.limitTo(changed);
       repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
-      passkeys.follow(changed);
+      passkeys?.follow(changed);
     },
     refusal: (url, { address }) =>
       SIGN_IN.test(url) && hashing.isFullFor(networkOf(address)) ? problem("busy", { retryAfter: 1 }) : null,

@@ -1,4 +1,3 @@
-import { PASSKEY_ROUTES } from "../../parts/passkeys/routes.ts";
 import { queryParameter } from "../openapi/schema-parts.ts";
 import { ADMIN_ROUTES } from "./admin/routes.ts";
 import {
@@ -46,7 +45,7 @@ import { login, refresh, sendPublicKeys } from "./tokens.ts";
 
 const CODE = queryParameter("code", "The code that the app shows; it may be sent in the body instead.");
 
-/** Every route of authentication. The router serves them, and the OpenAPI document describes them. */
+/** Every route of authentication but those of parts. The router serves them, and the OpenAPI document describes them. */
 export const ROUTES: Routes = {
   "POST /auth/login": route({
     operationId: "login",
@@ -263,6 +262,5 @@ export const ROUTES: Routes = {
   }),
   ...ADMIN_ROUTES,
   ...MAIL_ROUTES,
-  ...PASSKEY_ROUTES,
   ...FEDERATED_ROUTES,
 };

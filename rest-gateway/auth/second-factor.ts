@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { Config } from "../../config/config.ts";
 import type { Account, Clock } from "../../identity/account.ts";
-import type { Passkeys, Signed } from "../../parts/passkeys/passkeys.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
+import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
@@ -16,7 +16,8 @@ type SecondFactorOptions = FactorKeys & {
   readonly repository: Pick<AuthRepository, "note">;
   readonly factors: FactorRepository;
   readonly throttle: Throttle;
-  readonly passkeys: Pick<Passkeys, "verify">;
+  /** Null where no part brings them. */
+  readonly passkeys: Pick<Passkeys, "verify"> | null;
   readonly clock: Clock;
 };
 
@@ -65,7 +66,7 @@ export class SecondFactor {
   async read({ id }: Account, { factors, code }: SentCode, address: string): Promise<CodeToTry> {
     const { repository, backupCodes, passkeys, box, clock } = this.#options;
     if (typeof code !== "string") {
-      const signed = "counter" in code ? code : await passkeys.verify(code);
+      const signed = "counter" in code ? code : ((await passkeys?.verify(code)) ?? null);
       return { ...NO_CODE, passkey: signed?.userId === id ? signed : null, address };
     }
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };

@@ -3,10 +3,10 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account, Challenge } from "../../identity/account.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
-import type { Passkeys, Signed } from "../../parts/passkeys/passkeys.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
 import { networkAround } from "./device.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
+import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
 import { refuseByHook, wrongCodeAtLogin } from "./problem.ts";
 import { type AuthRepository, refusedByHook, type VerifiedAttempt } from "./repository.ts";
@@ -21,7 +21,8 @@ export type SignInOptions = {
   readonly repository: Pick<AuthRepository, "admit">;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
   readonly secondFactor: Pick<SecondFactor, "tryCode">;
-  readonly passkeys: Pick<Passkeys, "verify">;
+  /** Null where no part brings them. */
+  readonly passkeys: Pick<Passkeys, "verify"> | null;
 };
 
 /** An account that may sign in. Issuing its tokens or session settles the attempt. */
@@ -76,7 +77,7 @@ export class SignIn {
   /** The account of a passkey, which needs neither a name nor a password. Rejects as `admit` does, and with "passkey refused at login" and "passkey of an unconfirmed account". */
   async admitPasskey(signature: PasskeySignature, client: Client): Promise<AdmittedLogin> {
     const { throttle, passkeys } = this.#options;
-    const signed = await passkeys.verify(signature);
+    const signed = (await passkeys?.verify(signature)) ?? null;
     if (signed === null) return this.#refuseUnknown(client);
     const login = await throttle.reserveLogin({ userId: signed.userId }, client);
     const { account, attempt } = login;

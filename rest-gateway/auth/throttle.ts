@@ -4,7 +4,7 @@ import type { Refusal } from "../../db/problems/credentials.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
-import type { Signed } from "../../parts/passkeys/passkeys.ts";
+import type { Signed } from "./passkeys/passkeys.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = LoginLimits & CodeLimits & Pick<Config, "registrationsPerAddress">;

@@ -16,7 +16,7 @@ export const newPasskeyButton = (auth: Auth, text: string, options: object): Htm
   placeOf(auth, text, "credential", html`data-passkey="create" data-options="${JSON.stringify(options)}"`);
 
 function placeOf({ passkeys }: Auth, text: string, name: string, use: Html): Html | null {
-  if (!passkeys.isOn) return null;
+  if (!passkeys?.isOn) return null;
   const look = name === "credential" ? null : html` class="quiet"`;
   return html`<div class="passkey" ${use} data-domain="${passkeys.domain}" hidden><input type="hidden" name="${name}">
 <button type="button"${look}>${text}</button>

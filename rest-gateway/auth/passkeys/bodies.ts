@@ -1,4 +1,5 @@
-import { CHALLENGE, NAME } from "../bodies.ts";
+import type { z } from "zod";
+import { NAME } from "../bodies.ts";
 import { named } from "../schemas.ts";
 import { CredentialBody } from "./credentials.ts";
 
@@ -9,5 +10,5 @@ export const NewPasskeyBody = named("NewPasskey", {
 
 export const PasskeyNameBody = named("PasskeyName", { name: NAME("What the user calls it.") });
 
-/** With the challenge of a login, the browser offers the passkeys of its account; without it, all that it has. */
-export const PasskeyChallengeBody = named("PasskeyChallengeRequest", { challenge: CHALLENGE.nullable().optional() });
+export type NewPasskeyInput = z.infer<typeof NewPasskeyBody>;
+export type PasskeyNameInput = z.infer<typeof PasskeyNameBody>;
