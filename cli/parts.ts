@@ -11,6 +11,7 @@ Lists what the service has beside its core, the parts of the application, and wh
   ${COMMAND} parts --help     show this help
 
 PARTS=+console opens one more, PARTS=-site leaves one out, PARTS=console,site opens these alone, and PARTS=none opens none.
+What a part needs is open with it.
 A part for development is open with the embedded database, and with DATABASE_URL if PARTS names it.
 `;
 

@@ -47,14 +47,21 @@ export function withOwnParts(
   return [...list, ...parts.map(({ name, about }) => ({ name, load: async () => ({ name, about }) }))];
 }
 
-/** Loads the parts that are open with these settings. Throws ConfigError, also if a part is missing that another one needs. */
+/** Loads the parts that are open with these settings, and what they need. Throws ConfigError if PARTS leaves out one that another needs. */
 export async function loadParts(list: readonly ListedPart[], settings: PartSettings): Promise<readonly Part[]> {
-  const parts = await Promise.all(chooseParts(list, settings).map((each) => each.load()));
-  for (const { name, needs = [] } of parts)
-    for (const needed of needs)
-      if (!parts.some((part) => part.name === needed))
-        throw new ConfigError(`PARTS: ${name} needs ${needed}, which is not open: name both, or neither`);
-  return parts;
+  const open = new Set(chooseParts(list, settings));
+  const parts = new Map<ListedPart, Part>();
+  // A set also goes through what is added meanwhile.
+  for (const listed of open) {
+    const part = await listed.load();
+    parts.set(listed, part);
+    for (const needed of part.needs ?? []) {
+      if (settings.parts.includes(`-${needed}`))
+        throw new ConfigError(`PARTS leaves out ${needed}, which ${part.name} needs: leave out both, or neither`);
+      open.add(list.find(({ name }) => name === needed)!);
+    }
+  }
+  return list.flatMap((listed) => parts.get(listed) ?? []);
 }
 
 /** How users sign in at identity providers, besides OpenID Connect and OAuth 2.0. */

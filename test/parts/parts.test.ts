@@ -33,17 +33,20 @@ test.each([
   ["-site", ["mail", "console"], ["mail"]],
   ["+site,-mail,-console", ["site"], ["site"]],
   ["console, mail", ["mail", "console"], ["mail", "console"]],
+  ["console", ["mail", "console"], ["mail", "console"]],
   ["none", [], []],
 ])("PARTS=%s opens %j with the embedded database, and %j with another one", async (parts, embedded, other) => {
   expect(await names(parts)).toEqual(embedded);
   expect(await names(parts, { DATABASE_URL, JWT_SECRET })).toEqual(other);
 });
 
-test("a name that no part has, and a part without one that it needs, stop the start", async () => {
+test("a name that no part has, and one that is left out although another part needs it, stop the start", async () => {
   await expect(names("+consol")).rejects.toThrow(
     "PARTS names consol, which is not a part; the parts are mail, console, site",
   );
-  await expect(names("console")).rejects.toThrow("PARTS: console needs mail, which is not open: name both, or neither");
+  await expect(names("-mail")).rejects.toThrow(
+    "PARTS leaves out mail, which console needs: leave out both, or neither",
+  );
 });
 
 test("a path of a part is refused to an application, unless the part is not open", async () => {

@@ -34,7 +34,7 @@ test("every setting and limit that counts by client is in the list", () => {
 /** The files that read the IP address itself. All others pass it to `networkOf`, as db/network.ts does for attempts. */
 const READERS = {
   "http/pipeline/request.ts": "finds it",
-  "http/pipeline/in-process.ts": "passes it on, as that of the connection",
+  "parts/console/in-process.ts": "passes it on, as that of the connection",
   "parts/console/part.ts": "passes it on, for the security events of operators",
   "http/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
   "http/operations/operator.ts": "compares it with loopback addresses",

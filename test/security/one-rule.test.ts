@@ -30,8 +30,8 @@ const ADA = (): Caller => ({ at: service, as: "ada" });
 const PLACES = [
   "app/test.ts",
   "db/rights/checker.ts",
-  "db/rights/row-access.ts",
   "graphql/execute/engine.ts",
+  "parts/advisor/why/row-access.ts",
   "realtime/channel-access.ts",
   "realtime/message-policies.ts",
   "rest-gateway/resources/runner.ts",

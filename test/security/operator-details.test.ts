@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createLog } from "../../http/pipeline/log.ts";
-import { type Service, startService } from "../../service/start.ts";
+import { type Service, startService } from "../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
