@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
-import { remoteUrl, requiredText } from "./json-file.ts";
-import type { Kind, OAuth2Settings, OidcSettings, ProviderKind, ProviderSettings } from "./providers.ts";
-import { roleClaim } from "./setting-types.ts";
+import { requiredText } from "./json-file.ts";
+import type { Kind, ProviderKind, ProviderSettings } from "./providers.ts";
 
 /** Where the secrets of an entry may come from. */
 export type Sources = {
@@ -21,71 +20,31 @@ export function entryType(
   kinds: readonly ProviderKind[],
   others: "refused" | "ignored" = "refused",
 ): z.ZodType<ProviderSettings> {
-  const missing = OF_PARTS.filter((name) => !kinds.some(({ kind }) => kind === name));
+  const missing = ALL.filter((name) => !kinds.some(({ kind }) => kind === name));
   const types = [...kinds.map((each) => each.entry(sources)), ...missing.map(OF_PART[others])];
-  const names = [...kinds.map(({ kind }) => kind), ...missing];
-  const known = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+  const known = `${ALL.slice(0, -1).join(", ")} or ${ALL.at(-1)}`;
   return z.discriminatedUnion("kind", types as unknown as [z.core.$ZodTypeDiscriminable], {
     error: ({ code }) => (code === "invalid_union" ? `must be ${known}` : "must be an object"),
   }) as unknown as z.ZodType<ProviderSettings>;
 }
 
-/** Kinds of parts, which have the same name. */
-const OF_PARTS: readonly Kind[] = ["saml"];
+/** The part that reads each kind. */
+const OF_PARTS: Readonly<Record<Kind, string>> = { oidc: "federated", oauth2: "federated", saml: "saml" };
+const ALL = Object.keys(OF_PARTS) as Kind[];
 
 const OF_PART = {
   refused: (kind: Kind) =>
     z.looseObject({ kind: z.literal(kind) }).refine(() => false, {
       path: ["kind"],
-      error: `is ${kind}, but the part ${kind} is not open (PARTS)`,
+      error: `is ${kind}, but the part ${OF_PARTS[kind]} is not open (PARTS)`,
     }),
   ignored: (kind: Kind) => z.looseObject({ kind: z.literal(kind), name: providerName }),
 };
-
-/** Where providers usually send the profile. */
-const OIDC_CLAIMS = { subject: ["sub"], name: ["name", "preferred_username"], email: ["email"] };
-const OAUTH2_CLAIMS = { subject: ["sub", "id"], name: ["name", "login", "username"], email: ["email"] };
-
-/** Where a claim is: `$.profile.nick` */
-const claimPath = requiredText.pipe(roleClaim);
-
-const oidcType = (sources: Sources) =>
-  z
-    .strictObject({
-      kind: z.literal("oidc"),
-      ...commonFields(claimPath, OIDC_CLAIMS),
-      ...clientFields(sources, ["openid", "profile", "email"]),
-      issuer: remoteUrl,
-    })
-    .transform((entry): OidcSettings => ({ ...named(entry), scopes: [...new Set(["openid", ...entry.scopes])] }));
-
-const oauth2Type = (sources: Sources) =>
-  z
-    .strictObject({
-      kind: z.literal("oauth2"),
-      ...commonFields(claimPath, OAUTH2_CLAIMS),
-      ...clientFields(sources, []),
-      authorizationUrl: remoteUrl,
-      tokenUrl: remoteUrl,
-      userinfoUrl: remoteUrl,
-      issuer: remoteUrl.optional(),
-    })
-    .transform((entry): OAuth2Settings => ({ ...named(entry), issuer: entry.issuer ?? entry.tokenUrl }));
 
 const providerName = requiredText.regex(
   /^[a-z0-9][a-z0-9-]{0,49}$/,
   "must have 1 to 50 letters a to z, digits and hyphens",
 );
-
-/** The kinds of the core. */
-export const KINDS: readonly ProviderKind[] = [
-  { kind: "oidc", entry: oidcType, urls: ({ issuer }: OidcSettings) => [issuer] },
-  {
-    kind: "oauth2",
-    entry: oauth2Type,
-    urls: ({ authorizationUrl, tokenUrl, userinfoUrl }: OAuth2Settings) => [authorizationUrl, tokenUrl, userinfoUrl],
-  },
-];
 
 type Claim = "subject" | "name" | "email";
 
@@ -118,25 +77,6 @@ export const named = <Entry extends { name: string; title?: string | undefined }
 
 const oneOrMore = <T>(type: z.ZodType<T, any>) =>
   z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(type).min(1, "must not be empty"));
-
-/** Parameters of an authorization request that the service sets itself. */
-const OWN_PARAMETERS = new Set([
-  ...["client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce"],
-  ...["code_challenge", "code_challenge_method", "request", "request_uri"],
-]);
-
-const clientFields = (sources: Sources, scopes: string[]) => ({
-  clientId: requiredText,
-  clientSecret: secret(sources).nullable().default(null),
-  clientAuthentication: z.enum(["post", "basic"], { error: "must be post or basic" }).nullable().default(null),
-  scopes: z.array(requiredText, { error: "must be a list of scopes" }).default(scopes),
-  parameters: z
-    .record(z.string(), z.string({ error: "must be a string" }), { error: "must be an object" })
-    .refine((parameters) => !Object.keys(parameters).some((name) => OWN_PARAMETERS.has(name)), {
-      error: `must not contain ${[...OWN_PARAMETERS].join(", ")}`,
-    })
-    .default({}),
-});
 
 /** Environment variables that entries of the table may name. */
 const FOR_TABLE = /^AUTH_SECRET_\w+$/;

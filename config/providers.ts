@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { ConfigError } from "./config-error.ts";
 import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
-import { entryType, KINDS, type Sources } from "./provider-entry.ts";
+import { entryType, type Sources } from "./provider-entry.ts";
 import { parseValue } from "./setting-types.ts";
 
-/** OpenID Connect, OAuth 2.0, and what a part of the same name brings. */
+/** Each is what a part brings. */
 export type Kind = "oidc" | "oauth2" | "saml";
 
 /** Settings that all identity providers have. */
@@ -26,29 +26,6 @@ export type ProviderSettings = {
   /** The domains of the e-mails of its users, in lower case: an application finds the provider by them. */
   readonly domains?: readonly string[];
 };
-
-type OAuthClient = {
-  readonly clientId: string;
-  /** Null for a public client. */
-  readonly clientSecret: string | null;
-  /** How the secret is sent; null for what the provider prefers. */
-  readonly clientAuthentication: "post" | "basic" | null;
-  readonly scopes: readonly string[];
-  /** Further parameters of the authorization request. */
-  readonly parameters: Readonly<Record<string, string>>;
-};
-
-export type OidcSettings = ProviderSettings & OAuthClient & { readonly kind: "oidc"; readonly issuer: string };
-
-export type OAuth2Settings = ProviderSettings &
-  OAuthClient & {
-    readonly kind: "oauth2";
-    /** The issuer of its identities; the tokenUrl if it is not set. */
-    readonly issuer: string;
-    readonly authorizationUrl: string;
-    readonly tokenUrl: string;
-    readonly userinfoUrl: string;
-  };
 
 /** How entries of one kind are read. */
 export type ProviderKind = {
@@ -75,10 +52,10 @@ export class ProviderReader {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    this.#kinds = [...KINDS, ...(options.kinds ?? [])];
+    this.#kinds = options.kinds ?? [];
   }
 
-  /** Reads entries of these kinds too. */
+  /** Reads entries of these kinds. */
   with(kinds: readonly ProviderKind[]): ProviderReader {
     return new ProviderReader({ ...this.#options, kinds });
   }

@@ -9,6 +9,7 @@ export const PARTS: readonly ListedPart[] = [
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
+  { name: "federated", load: async () => (await import("./federated/part.ts")).federated },
   { name: "saml", load: async () => (await import("./saml/part.ts")).saml },
   { name: "passkeys", load: async () => (await import("./passkeys/part.ts")).passkeys },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },

@@ -56,8 +56,8 @@ export type Part = {
   readonly errors?: HttpEnvelope;
   /** Routes of authentication: they are served with those of the core, and described with them in the OpenAPI documents. */
   readonly authRoutes?: Routes;
-  /** How users sign in at identity providers of the kind that has its name. */
-  readonly protocol?: Protocol;
+  /** How users sign in at identity providers. */
+  readonly protocols?: readonly Protocol[];
   /** What creates and verifies passkeys. */
   readonly passkeys?: CreatePasskeys;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */

@@ -64,9 +64,9 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
   return list.flatMap((listed) => parts.get(listed) ?? []);
 }
 
-/** How users sign in at identity providers, besides OpenID Connect and OAuth 2.0. */
+/** How users sign in at identity providers. */
 export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
-  parts.flatMap(({ protocol }) => protocol ?? []);
+  parts.flatMap(({ protocols }) => protocols ?? []);
 
 /** What parts bring to authentication. */
 export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts => ({

@@ -5,6 +5,6 @@ import { SAML_ROUTES } from "./routes.ts";
 export const saml: Part = {
   name: "saml",
   about: "sign-in with SAML 2.0 at identity providers",
-  protocol: SAML,
+  protocols: [SAML],
   authRoutes: SAML_ROUTES,
 };

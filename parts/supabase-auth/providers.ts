@@ -7,7 +7,6 @@ import { beginSignIn, searchOf, verifyResponse } from "../../rest-gateway/auth/f
 import type { CodePurpose } from "../../rest-gateway/auth/federated/completion.ts";
 import { isSignInFailure } from "../../rest-gateway/auth/federated/failure.ts";
 import { linkTo } from "../../rest-gateway/auth/federated/identities.ts";
-import type { OidcProvider } from "../../rest-gateway/auth/federated/oidc.ts";
 import { type Provider, proofOf } from "../../rest-gateway/auth/federated/provider.ts";
 import type { SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
@@ -127,12 +126,12 @@ export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
   const { id_token: idToken, access_token: accessToken, nonce } = sent;
   if (!idToken || !sent.provider) throw invalid("id_token and provider required");
   const provider = findProvider(call, sent.provider);
-  if (!isOidc(provider)) throw problem("provider off", { name: sent.provider });
+  if (!provider?.finishIdToken) throw problem("provider off", { name: sent.provider });
   const linking = sent.link_identity ? await linkingOf(call) : null;
   const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
   const { completion, once } = auth.federated;
   const identity = completion.seal(
-    await verifyResponse(call, () => provider.finishIdToken(token)).catch(refuseIdToken),
+    await verifyResponse(call, () => provider.finishIdToken!(token)).catch(refuseIdToken),
   );
   const { name } = provider.settings;
   const account = linking
@@ -172,5 +171,3 @@ export async function unlinkIdentity(call: AuthCall): Promise<object> {
   auth.forget(userId);
   return {};
 }
-
-const isOidc = (provider: Provider | null): provider is OidcProvider => provider?.settings.kind === "oidc";

@@ -5,7 +5,7 @@ import type { CreatePasskeys } from "./passkeys/passkeys.ts";
 export type AuthParts = {
   /** Whether the pages for sign-in and accounts are served. */
   readonly hasAccountPages: boolean;
-  /** Of identity providers, besides OpenID Connect and OAuth 2.0. */
+  /** Of identity providers. */
   readonly protocols: readonly Protocol[];
   /** Null without passkeys. */
   readonly createPasskeys: CreatePasskeys | null;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Environment, readConfig } from "../../config/config.ts";
+import { PROTOCOLS } from "../../parts/federated/protocols.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "providers-"));
 let files = 0;
@@ -24,7 +25,9 @@ const OAUTH2 = {
 const SAML = { name: "corp", kind: "saml", metadata: "https://corp.example/metadata" };
 
 const read = (entries: unknown, more: Environment = {}) =>
-  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).providers.readFile();
+  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more })
+    .providers.with(PROTOCOLS)
+    .readFile();
 /** The message, without the path of the file. */
 function errorOf(entries: unknown, more: Environment = {}): string {
   try {
@@ -191,8 +194,14 @@ test("AUTH_PROVIDERS requires accounts", () => {
   expect(errorOf([OIDC], foreign)).toBe("AUTH_PROVIDERS requires MIGRATE=on");
 });
 
+test.each([OIDC, OAUTH2])("an entry of the kind $kind is refused if its part is not open", (entry) => {
+  const { providers } = readConfig({ AUTH_PROVIDERS: write(JSON.stringify([entry])) });
+  expect(() => providers.readFile()).toThrow(`[0].kind is ${entry.kind}, but the part federated is not open (PARTS)`);
+  expect(() => providers.readRow(entry.name, entry)).toThrow("the part federated is not open (PARTS)");
+});
+
 describe("a row of the table", () => {
-  const reader = readConfig({ AUTH_SECRET_ACME: "from the environment", OTHER: "x" }).providers;
+  const reader = readConfig({ AUTH_SECRET_ACME: "from the environment", OTHER: "x" }).providers.with(PROTOCOLS);
   const ofTable = (entry: object) => {
     const { name, ...definition } = { ...OIDC, ...entry };
     try {

@@ -18,7 +18,7 @@ export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "a
 
 export type FederatedOptions = {
   readonly settings: FederatedSettings;
-  /** Besides OpenID Connect and OAuth 2.0. */
+  /** Those of the parts that are open. */
   readonly protocols: readonly Protocol[];
   /** The public URL of the service. */
   readonly url: string;

@@ -2,7 +2,7 @@ import type { ProviderKind, ProviderSettings } from "../../../config/providers.t
 import type { Check } from "./diagnosis.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 
-/** How users sign in at providers of a kind, besides OpenID Connect and OAuth 2.0. A part of the same name brings it, with its routes. */
+/** How users sign in at providers of a kind. A part brings it, with its routes. */
 export type Protocol = ProviderKind & {
   /** `SAML 2.0` */
   readonly title: string;

@@ -17,6 +17,14 @@ export type ProviderContext = {
   readonly log: Pick<Logger, "error">;
 };
 
+/** An ID token that a client has received from the provider itself, and what came with it. */
+export type SentIdToken = {
+  readonly idToken: string;
+  /** The claim `nonce` is its SHA-256 in hex: the provider has not seen the nonce itself. */
+  readonly nonce: string | null;
+  readonly accessToken: string | null;
+};
+
 /** An identity provider. Methods reject with Problem. */
 export type Provider = {
   readonly settings: ProviderSettings;
@@ -30,6 +38,8 @@ export type Provider = {
   begin(flow: Flow): Promise<string>;
   /** The identity in the response of the provider, whose flow has been taken. */
   finish(response: URLSearchParams, flow: Flow): Promise<ConfirmedIdentity>;
+  /** The identity in an ID token; only of providers that issue them. */
+  finishIdToken?(token: SentIdToken): Promise<ConfirmedIdentity>;
   /** The URL at the provider that ends a sign-in there; null if the provider has none. */
   logout(signIn: string | null, flow: Flow): Promise<string | null>;
   /** Checks the response to a sign-out. */

@@ -1,12 +1,6 @@
 import type { Logger } from "pino";
 import { ConfigError } from "../../../config/config-error.ts";
-import type {
-  Kind,
-  OAuth2Settings,
-  OidcSettings,
-  ProviderReader,
-  ProviderSettings,
-} from "../../../config/providers.ts";
+import type { Kind, ProviderReader, ProviderSettings } from "../../../config/providers.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
 import type { Protocol } from "./protocol.ts";
@@ -14,7 +8,6 @@ import type { Provider, ProviderContext } from "./provider.ts";
 
 export type ProvidersOptions = {
   readonly reader: ProviderReader;
-  /** Besides OpenID Connect and OAuth 2.0. */
   readonly protocols: readonly Protocol[];
   readonly repository: Pick<IdentityRepository, "providers">;
   readonly context: ProviderContext;
@@ -129,17 +122,9 @@ export class Providers {
     return provider && JSON.stringify(provider.settings) === JSON.stringify(settings) ? provider : undefined;
   }
 
-  /** The libraries are loaded only where a provider needs them. */
-  async #create(settings: ProviderSettings): Promise<Provider> {
+  #create(settings: ProviderSettings): Promise<Provider> {
     const { context, protocols } = this.#options;
-    switch (settings.kind) {
-      case "oidc":
-        return new (await import("./oidc.ts")).OidcProvider(settings as OidcSettings, context);
-      case "oauth2":
-        return new (await import("./oauth2.ts")).OAuth2Provider(settings as OAuth2Settings, context);
-      default:
-        return protocols.find(({ kind }) => kind === settings.kind)!.create(settings, context);
-    }
+    return protocols.find(({ kind }) => kind === settings.kind)!.create(settings, context);
   }
 }
 

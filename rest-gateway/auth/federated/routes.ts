@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { queryParameter } from "../../openapi/schema-parts.ts";
 import {
   created,
   IdentityAnswer,
@@ -14,10 +13,9 @@ import { LinkBody, SignInCodeBody } from "../bodies.ts";
 import { CODE_PATH } from "../pages/paths.ts";
 import { type Routes, route } from "../route.ts";
 import { named } from "../schemas.ts";
-import { completeWithCode, finishSignIn } from "./browser.ts";
+import { completeWithCode } from "./browser.ts";
 import { exchangeSignInCode, linkIdentity, listIdentities, listProviders, unlinkIdentity } from "./identities.ts";
-import { signOutInBrowser } from "./logout.ts";
-import { COMPLETED, FOR_BROWSERS, logoutRoutes, NOT_SIGNED_IN, page, startRoute } from "./protocol-routes.ts";
+import { NOT_SIGNED_IN, page } from "./protocol-routes.ts";
 
 const CodeForm = named("FederatedCode", {
   challenge: z.string().describe("The challenge in the page."),
@@ -26,28 +24,7 @@ const CodeForm = named("FederatedCode", {
   kinds: z.string().optional().describe("What the page offers: `totp`, `passkey` or both."),
 });
 
-/** The sign-in at providers of one kind whose response is in the URL. */
-const flowOf = (kind: "oidc" | "oauth2", name: string, title: string): Routes => ({
-  ...startRoute(kind, name, title),
-  [`GET /auth/${kind}/{provider}/callback`]: route({
-    operationId: `finish${name}`,
-    summary: `Complete a sign-in with ${title}`,
-    description: `The redirect URI to register at the provider. The state is valid once, and only in the browser that has started. With \`mode=token\` and without a code challenge, the response is tokens. ${FOR_BROWSERS}`,
-    parameters: [
-      queryParameter("state", "The state of the authorization request."),
-      queryParameter("code", "The authorization code of the provider."),
-      queryParameter("iss", "The issuer. Required if the provider sends it."),
-      queryParameter("error", "The error code of the provider."),
-    ],
-    credential: "none",
-    answer: COMPLETED,
-    problems: [401, 403, 409],
-    errorPage: NOT_SIGNED_IN,
-    handle: finishSignIn(kind),
-  }),
-});
-
-/** The routes of sign-in at identity providers. */
+/** The routes of sign-in at identity providers, without those of each protocol. */
 export const FEDERATED_ROUTES: Routes = {
   "GET /auth/providers": route({
     operationId: "listProviders",
@@ -57,13 +34,6 @@ export const FEDERATED_ROUTES: Routes = {
     answer: ok("All providers, in the order of the file.", ProviderListAnswer),
     handle: listProviders,
   }),
-  ...flowOf("oidc", "OidcSignIn", "OpenID Connect"),
-  ...logoutRoutes("oidc", {
-    handle: signOutInBrowser("oidc", "state"),
-    parameters: [queryParameter("state", "Sent by the provider when it returns the browser.")],
-    problems: [400, 403],
-  }),
-  ...flowOf("oauth2", "OAuth2SignIn", "OAuth 2.0"),
   [`POST ${CODE_PATH}`]: route({
     operationId: "completeSignInWithCode",
     summary: "Complete a sign-in with the code of the second factor",

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Environment, readConfig } from "../../../config/config.ts";
+import { PROTOCOLS } from "../../../parts/federated/protocols.ts";
 import { SAML_ENTRIES } from "../../../parts/saml/settings.ts";
 import { newCertificate } from "../../support/certificate.ts";
 
@@ -17,7 +18,7 @@ function write(text: string): string {
 const PAIR = newCertificate();
 const SAML = { name: "corp", kind: "saml", metadata: "https://corp.example/metadata" };
 
-const readerOf = (environment: Environment) => readConfig(environment).providers.with([SAML_ENTRIES]);
+const readerOf = (environment: Environment) => readConfig(environment).providers.with([...PROTOCOLS, SAML_ENTRIES]);
 const read = (entries: unknown, more: Environment = {}) =>
   readerOf({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).readFile();
 /** The message, without the path of the file. */

@@ -1,17 +1,10 @@
 import { createHash } from "node:crypto";
 import type { JwtPayload } from "jsonwebtoken";
-import type { OidcSettings } from "../../../config/providers.ts";
-import { readPublicKeys } from "../../../identity/remote-keys.ts";
-import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../../identity/verified-tokens.ts";
-import { signInFailure } from "./failure.ts";
-
-/** An ID token that a client has received from the provider itself, and what came with it. */
-export type SentIdToken = {
-  readonly idToken: string;
-  /** The claim `nonce` is its SHA-256 in hex: the provider has not seen the nonce itself. */
-  readonly nonce: string | null;
-  readonly accessToken: string | null;
-};
+import { readPublicKeys } from "../../identity/remote-keys.ts";
+import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../identity/verified-tokens.ts";
+import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import type { SentIdToken } from "../../rest-gateway/auth/federated/provider.ts";
+import type { OidcSettings } from "./settings.ts";
 
 type IdClaims = JwtPayload & { readonly sub: string; readonly exp: number };
 type KeySet = { readonly keys: unknown };
