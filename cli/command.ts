@@ -40,6 +40,7 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   try {
     return { exitCode: 0, stdout: await work, stderr: "" };
   } catch (error) {
+    if (error instanceof ConfigError) return { exitCode: 2, stdout: "", stderr: `${error.message}\n` };
     if (!(error instanceof CommandError)) throw error;
     return { exitCode: error.exitCode, stdout: error.stdout, stderr: `${error.message}\n` };
   }

@@ -1,23 +1,23 @@
 import type { ClientBase } from "pg";
 import type { Configured } from "../app/configured.ts";
-import { ConfigError } from "../config/config.ts";
 import type { ProviderReader } from "../config/providers.ts";
 import type { Finding } from "../db/findings/finding.ts";
 import { PARTS } from "../parts/list.ts";
 import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
 import type { Part } from "../service/part.ts";
 import { loadParts, protocolsOf, withOwnParts } from "../service/parts.ts";
-import { CommandError } from "./command.ts";
 
-/** The parts that are open with the settings of a command. Throws CommandError. */
-export async function openParts({ config, application }: Configured): Promise<readonly Part[]> {
-  try {
-    const parts = await loadParts(withOwnParts(PARTS, application), config);
-    config.providers.with(protocolsOf(parts)).readFile();
-    return parts;
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
-  }
+/** All parts, and those that are open with the settings of a command. Throws ConfigError. */
+export async function chosenParts({ config, application }: Configured) {
+  const list = withOwnParts(PARTS, application);
+  return { list, open: await loadParts(list, config) };
+}
+
+/** The parts that are open. Throws ConfigError, also if AUTH_PROVIDERS needs another one. */
+export async function openParts(configured: Configured): Promise<readonly Part[]> {
+  const { open } = await chosenParts(configured);
+  configured.config.providers.with(protocolsOf(open)).readFile();
+  return open;
 }
 
 /** The protocols of these parts, and what reads providers of them too. */

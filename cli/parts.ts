@@ -1,8 +1,7 @@
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
-import { PARTS } from "../parts/list.ts";
-import { loadParts, withOwnParts } from "../service/parts.ts";
 import { CommandError, inColumns, readService } from "./command.ts";
+import { chosenParts } from "./open-parts.ts";
 
 const HELP = `\
 Lists what the service has beside its core, the parts of the application, and what is open with the settings: those of the environment and of the file .env.
@@ -19,12 +18,10 @@ A part for development is open with the embedded database, and with DATABASE_URL
 export async function partsCommand(args: string[], environment?: Environment): Promise<string> {
   if (args.some((each) => each === "--help" || each === "-h")) return HELP;
   if (args.length > 0) throw new CommandError(2, `expected no argument; see ${COMMAND} parts --help`);
-  const { config, application } = await readService(environment);
-  const list = withOwnParts(PARTS, application);
-  const open = (await loadParts(list, config)).map(({ name }) => name);
+  const { list, open } = await chosenParts(await readService(environment));
   const rows = list.map(async ({ name, isForDevelopment = false, load }) => ({
     part: name,
-    state: open.includes(name) ? "open" : "not open",
+    state: open.some((part) => part.name === name) ? "open" : "not open",
     for: isForDevelopment ? "development" : "everywhere",
     serves: (await load()).about,
   }));

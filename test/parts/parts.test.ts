@@ -132,6 +132,10 @@ test("the command parts lists all, with what is open", async () => {
   expect(stdout.split("\n")[0]).toMatch(/^part +state +for +serves$/);
   for (const { name } of PARTS)
     expect(stdout).toMatch(new RegExp(`^${name} +${name === "console" ? "not open" : "open"} +\\w+ +\\S`, "m"));
+  expect(await outcomeOf(partsCommand([], { PARTS: "-advisor", SETTINGS_FILE: "" }))).toEqual({
+    ...{ exitCode: 2, stdout: "" },
+    stderr: "PARTS leaves out advisor, which console needs: leave out both, or neither\n",
+  });
   expect(await outcomeOf(partsCommand(["console"]))).toMatchObject({ exitCode: 2 });
   expect((await outcomeOf(partsCommand(["--help"]))).stdout).toContain("npx content-service parts");
 });
