@@ -70,7 +70,13 @@ export function useZoo(): () => Zoo {
     await fill(database);
     const service = await startTestService(
       {
-        ...{ GRAPHQL_UNINDEXED_FILTERS: "on", API_KEY_REQUIRED: "off", GRAPHQL_MAX_TABLES: "300", INSTANCE_ID: "zoo" },
+        ...{
+          LOG_LEVEL: "error",
+          GRAPHQL_UNINDEXED_FILTERS: "on",
+          API_KEY_REQUIRED: "off",
+          GRAPHQL_MAX_TABLES: "300",
+          INSTANCE_ID: "zoo",
+        },
         ...{
           MAX_CONNECTIONS_PER_ADDRESS: "1000",
           REALTIME_MAX_CHANNELS: "1000",
