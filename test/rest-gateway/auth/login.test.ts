@@ -51,8 +51,8 @@ describe("POST /auth/login", () => {
       expect(status).toBe(200);
       const { accessToken, refreshToken, ...answer } = json;
       if (accessToken === undefined) return { answer };
-      const { iat, exp, jti, sid, ...claims } = jwt.decode(accessToken) as jwt.JwtPayload;
-      return { answer, claims, seconds: exp! - iat! };
+      const { iat, exp, jti, sid, auth_time: signedIn, ...claims } = jwt.decode(accessToken) as jwt.JwtPayload;
+      return { answer, claims, seconds: exp! - iat!, hasTime: typeof signedIn === "number" && signedIn <= iat! };
     };
     const unknown = {
       ...{
