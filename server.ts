@@ -1,7 +1,7 @@
 import cluster from "node:cluster";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { type Application, describeOwn } from "./app/application.ts";
+import { describeOwn } from "./app/application.ts";
 import { type Configured, configure } from "./app/configured.ts";
 import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
@@ -22,7 +22,7 @@ import { PARTS } from "./parts/list.ts";
 import { leaveRoot } from "./service/leave-root.ts";
 import { openConfigured } from "./service/open.ts";
 import type { Part } from "./service/part.ts";
-import { loadParts, pagesOf, protocolsOf, withOwnParts } from "./service/parts.ts";
+import { pagesOf, partsFor, withOwnParts } from "./service/parts.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Service, type Started, type StartOptions, startService as startWithParts } from "./service/start.ts";
@@ -32,14 +32,10 @@ export type { Service } from "./service/start.ts";
 
 /** Starts the service with the parts that the settings name. Throws ConfigError, and rejects, with nothing left running, if it fails. */
 export const startService = async (config: Config, log: Logger, options: StartOptions = {}): Promise<Service> =>
-  startWithParts(config, log, { parts: await partsFor(config, options.application), ...options });
-
-/** The parts that are open with these settings. Throws ConfigError, also if AUTH_PROVIDERS needs another one. */
-async function partsFor(config: Config, application?: Application): Promise<readonly Part[]> {
-  const parts = await loadParts(application ? withOwnParts(PARTS, application) : PARTS, config);
-  config.providers.with(protocolsOf(parts)).readFile();
-  return parts;
-}
+  startWithParts(config, log, {
+    parts: await partsFor(options.application ? withOwnParts(PARTS, options.application) : PARTS, config),
+    ...options,
+  });
 
 async function main(): Promise<void> {
   const isDev = process.argv[2] === DEV;
@@ -57,7 +53,7 @@ async function main(): Promise<void> {
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
-    parts = await partsFor(configured.config, configured.application);
+    parts = await partsFor(withOwnParts(PARTS, configured.application), configured.config);
     refuseClashes(configured.application, parts);
     if (configured.config.embedded) {
       refuseWithoutDatabase(configured.application, isDev);

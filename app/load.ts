@@ -81,8 +81,8 @@ function faultOf(part: Part, all: readonly Part[]): string | null {
   if (typeof name !== "string" || !PART_NAME.test(name) || name === "none")
     return `the name of a part must be lower-case words with hyphens (is ${JSON.stringify(name)})`;
   if (typeof about !== "string" || about === "") return `the part ${name} says nothing in about`;
-  const other = all.find((each) => each !== part && each.name === name);
-  return other === undefined ? null : `there is another part named ${name}: rename one of them`;
+  const isAlone = all.filter((each) => each?.name === name).length === 1;
+  return isAlone ? null : `parts has two with the name ${name}: rename one of them, or leave it out`;
 }
 
 /** The absolute path of the folder of the application, or of the nearest one. */

@@ -12,7 +12,7 @@ import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
 const CONNECT_MILLISECONDS = 10_000;
 
 /**
- * A command that failed, with a one-line message. Exit code 2 means that the arguments or a setting are invalid. `stdout`
+ * A command that failed, with a one-line message. A ConfigError ends it too, with exit code 2. Exit code 2 means that the arguments or a setting are invalid. `stdout`
  * is output that is printed although the command failed.
  */
 export class CommandError extends Error {
@@ -48,16 +48,12 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
 
 /**
  * The settings and the application of the service, from this process and `.env` unless another environment is given; no command needs
- * its keys. Rejects with CommandError.
+ * its keys. Rejects with ConfigError.
  */
 export async function readService(environment?: Environment): Promise<Configured> {
-  try {
-    const folder = environment === undefined ? findApplication(folderIn()) : null;
-    if (folder !== null) addDotEnv(folder);
-    return await configure({ environment, needsKeys: false });
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
-  }
+  const folder = environment === undefined ? findApplication(folderIn()) : null;
+  if (folder !== null) addDotEnv(folder);
+  return configure({ environment, needsKeys: false });
 }
 
 /** The same without the application. */
@@ -88,7 +84,7 @@ export async function withOwner<Result>(
     return await work(client);
   } catch (error) {
     if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-    throw error instanceof CommandError ? error : cannotUseDatabase(error as Error);
+    throw error instanceof CommandError || error instanceof ConfigError ? error : cannotUseDatabase(error as Error);
   } finally {
     await client.end();
   }

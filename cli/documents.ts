@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { type GraphQLError, parse, validate } from "postgraphile/graphql";
 import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
+import { ConfigError, type Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
 import { loginsOfCallers } from "../db/cluster/provision.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
@@ -77,6 +77,7 @@ async function readSchema(configured: Configured) {
   const { config } = configured;
   const [login] = await withOwner(config, (client) => loginsOfCallers(client, config));
   return withSchemaOptions(configured, login!, buildSchema).catch((error: Error) => {
+    if (error instanceof ConfigError) throw error;
     throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });
 }

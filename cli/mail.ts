@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { COMMAND } from "../config/command.ts";
-import { ConfigError, type Environment } from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
 import { previewPage } from "../rest-gateway/auth/mail/preview.ts";
 import { Templates } from "../rest-gateway/auth/mail/templates.ts";
 import { CommandError, readService } from "./command.ts";
@@ -20,11 +20,7 @@ export async function mail(args: string[], environment?: Environment): Promise<s
   if (isHelp) return HELP;
   if (command !== "preview") throw new CommandError(2, `the command must be preview\n\n${HELP}`);
   const { application } = await readService(environment);
-  try {
-    return previewPage(new Templates(application.mailFolder));
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
-  }
+  return previewPage(new Templates(application.mailFolder));
 }
 
 function readOptions(args: string[]): { readonly isHelp: boolean; readonly command: string | undefined } {

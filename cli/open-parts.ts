@@ -5,20 +5,14 @@ import type { Finding } from "../db/findings/finding.ts";
 import { PARTS } from "../parts/list.ts";
 import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
 import type { Part } from "../service/part.ts";
-import { loadParts, protocolsOf, withOwnParts } from "../service/parts.ts";
+import { type ListedPart, partsFor, protocolsOf, withOwnParts } from "../service/parts.ts";
 
-/** All parts, and those that are open with the settings of a command. Throws ConfigError. */
-export async function chosenParts({ config, application }: Configured) {
-  const list = withOwnParts(PARTS, application);
-  return { list, open: await loadParts(list, config) };
-}
+/** All parts, whether they are open or not. Throws ConfigError. */
+export const allParts = ({ application }: Configured): readonly ListedPart[] => withOwnParts(PARTS, application);
 
-/** The parts that are open. Throws ConfigError, also if AUTH_PROVIDERS needs another one. */
-export async function openParts(configured: Configured): Promise<readonly Part[]> {
-  const { open } = await chosenParts(configured);
-  configured.config.providers.with(protocolsOf(open)).readFile();
-  return open;
-}
+/** The parts that are open with the settings of a command. Throws ConfigError. */
+export const openParts = (configured: Configured): Promise<readonly Part[]> =>
+  partsFor(allParts(configured), configured.config);
 
 /** The protocols of these parts, and what reads providers of them too. */
 export async function readProtocols(

@@ -1,10 +1,11 @@
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
+import { loadParts } from "../service/parts.ts";
 import { CommandError, inColumns, readService } from "./command.ts";
-import { chosenParts } from "./open-parts.ts";
+import { allParts } from "./open-parts.ts";
 
 const HELP = `\
-Lists what the service has beside its core, the parts of the application, and what is open with the settings: those of the environment and of the file .env.
+Lists the parts of the service and of the application, and which are open. The settings are those of the environment and of .env.
 
   ${COMMAND} parts
   ${COMMAND} parts --help     show this help
@@ -18,7 +19,9 @@ A part for development is open with the embedded database, and with DATABASE_URL
 export async function partsCommand(args: string[], environment?: Environment): Promise<string> {
   if (args.some((each) => each === "--help" || each === "-h")) return HELP;
   if (args.length > 0) throw new CommandError(2, `expected no argument; see ${COMMAND} parts --help`);
-  const { list, open } = await chosenParts(await readService(environment));
+  const configured = await readService(environment);
+  const list = allParts(configured);
+  const open = await loadParts(list, configured.config);
   const rows = list.map(async ({ name, isForDevelopment = false, load }) => ({
     part: name,
     state: open.some((part) => part.name === name) ? "open" : "not open",

@@ -64,6 +64,13 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
   return list.flatMap((listed) => parts.get(listed) ?? []);
 }
 
+/** The parts of a service. Throws ConfigError, also if AUTH_PROVIDERS needs one that is not open. */
+export async function partsFor(list: readonly ListedPart[], config: Config): Promise<readonly Part[]> {
+  const parts = await loadParts(list, config);
+  config.providers.with(protocolsOf(parts)).readFile();
+  return parts;
+}
+
 /** How users sign in at identity providers. */
 export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
   parts.flatMap(({ protocols }) => protocols ?? []);

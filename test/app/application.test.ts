@@ -167,6 +167,22 @@ describe("content-service.config.ts", () => {
       "export default { resource: [] };",
       /config\.ts: resource is not a member of defineConfig; it has settings, seedAccounts, /,
     ],
+    ["export default { parts: {} };", /config\.ts: parts must be a list$/],
+    ["export default { parts: [null] };", /config\.ts: parts has an item that is no part: write definePart/],
+    [
+      "export default { parts: [{ rows: [] }] };",
+      /rows is not a member of definePart; it has name, about, environment, /,
+    ],
+    ['export default { parts: [{ name: "My Part" }] };', /must be lower-case words with hyphens \(is "My Part"\)$/],
+    [
+      'export default { parts: [{ name: "none", about: "x" }] };',
+      /must be lower-case words with hyphens \(is "none"\)$/,
+    ],
+    ['export default { parts: [{ name: "notes" }] };', /the part notes says nothing in about$/],
+    [
+      'const notes = { name: "notes", about: "notes" };\nexport default { parts: [notes, notes] };',
+      /parts has two with the name notes: rename one of them, or leave it out$/,
+    ],
     ['import "./missing.ts";\nexport default {};', /config\.ts(:\d+)?: Cannot find module .*missing\.ts/],
     ["\nthrow new Error('no notes');", /config\.ts:2: no notes$/],
   ])("%j is refused with the file, the line and what to do", async (text, message) => {

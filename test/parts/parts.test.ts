@@ -1,19 +1,31 @@
-import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
 import { applicationOf, settingsOf } from "../../app/application.ts";
 import { definePart, defineRoute, z } from "../../app/index.ts";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
+import { documents } from "../../cli/documents.ts";
 import { partsCommand } from "../../cli/parts.ts";
 import { readConfig } from "../../config/config.ts";
 import { ASSETS } from "../../pages/assets.ts";
+import { adviseCommand } from "../../parts/advisor/advise.ts";
+import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { PARTS } from "../../parts/list.ts";
 import type { Part } from "../../service/part.ts";
 import { type ListedPart, loadParts, loadPlugins, withOwnParts } from "../../service/parts.ts";
 import { refuseClashes } from "../../service/routes.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const DATABASE_URL = "postgres://owner@localhost/notes";
 const JWT_SECRET = "a-secret-of-at-least-32-characters-for-tests";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  return database.drop;
+});
 
 const listed = (part: Part, isForDevelopment = false): ListedPart => ({
   ...{ name: part.name, isForDevelopment },
@@ -132,10 +144,27 @@ test("the command parts lists all, with what is open", async () => {
   expect(stdout.split("\n")[0]).toMatch(/^part +state +for +serves$/);
   for (const { name } of PARTS)
     expect(stdout).toMatch(new RegExp(`^${name} +${name === "console" ? "not open" : "open"} +\\w+ +\\S`, "m"));
-  expect(await outcomeOf(partsCommand([], { PARTS: "-advisor", SETTINGS_FILE: "" }))).toEqual({
-    ...{ exitCode: 2, stdout: "" },
-    stderr: "PARTS leaves out advisor, which console needs: leave out both, or neither\n",
-  });
   expect(await outcomeOf(partsCommand(["console"]))).toMatchObject({ exitCode: 2 });
   expect((await outcomeOf(partsCommand(["--help"]))).stdout).toContain("npx content-service parts");
 });
+
+test.each([
+  ["parts", partsCommand, []],
+  ["advise", adviseCommand, []],
+  ["doctor federated", doctor, ["federated"]],
+  ["documents check", documents, ["check"]],
+])(
+  "the command %s ends with exit code 2 if PARTS leaves out a part that another one needs",
+  async (_, command, args) => {
+    const folder = mkdtempSync(join(tmpdir(), "documents-"));
+    writeFileSync(join(folder, "all.json"), JSON.stringify({ all: "{ __typename }" }));
+    const environment = {
+      ...{ DATABASE_URL: database.url, JWT_SECRET, MIGRATE: "off", SETTINGS_FILE: "" },
+      ...{ PARTS: "+console,-advisor", GRAPHQL_DOCUMENTS: `only ${join(folder, "all.json")}` },
+    };
+    expect(await outcomeOf(command(args as string[], environment))).toEqual({
+      ...{ exitCode: 2, stdout: "" },
+      stderr: "PARTS leaves out advisor, which console needs: leave out both, or neither\n",
+    });
+  },
+);
