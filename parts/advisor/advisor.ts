@@ -4,7 +4,7 @@ import type { DatabaseError } from "pg-protocol";
 import { type Advice, type Finding, type Level, sorted } from "../../db/findings/finding.ts";
 import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
 import { findLostChanges } from "./changes.ts";
-import { type Candidate, FUNCTION_TEXTS, opensWithoutUser } from "./user-conditions.ts";
+import { type Candidate, openWithoutUser } from "./without-user.ts";
 
 export type AdviceOptions = {
   /** The served schemas. */
@@ -79,8 +79,20 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
       if (options.rules?.includes(rule) === false) continue;
       const text = `with ${common} select * from (${sql}) as finding order by object`;
       const { rows } = await client.query<Row>(text, [schemas, callers, logins]);
-      const kept = rule === WITHOUT_SIGN_IN ? await openWithoutUser(client, rows) : rows;
-      found.push(...kept.map((row) => ({ rule, level, ...row })));
+      const kept =
+        rule === WITHOUT_SIGN_IN
+          ? await openWithoutUser(client, rows as unknown as readonly (Row & Candidate)[])
+          : rows;
+      found.push(
+        ...kept.map(({ level: own = level, object, comment, reason, fix }) => ({
+          rule,
+          level: own,
+          object,
+          comment,
+          reason,
+          fix,
+        })),
+      );
     }
     if (options.rules?.includes(MISSING_COLUMN) !== false) {
       const isFound = ({ object }: Commented) =>
@@ -100,15 +112,6 @@ type Row = Omit<Commented, "rule" | "level"> & { readonly level?: Level };
 
 /** The rule selects candidates. */
 const WITHOUT_SIGN_IN = "policy-without-sign-in";
-
-async function openWithoutUser(client: ClientBase, rows: readonly Row[]): Promise<readonly Row[]> {
-  if (rows.length === 0) return rows;
-  const functions = await client.query<{ name: string; text: string }>(FUNCTION_TEXTS);
-  const texts = new Map(functions.rows.map(({ name, text }) => [name, text]));
-  return (rows as readonly (Row & Candidate)[])
-    .filter((row) => opensWithoutUser(row, texts))
-    .map(({ object, comment, reason, fix }) => ({ object, comment, reason, fix }));
-}
 
 /** The rule reads the text of functions; for those in SQL, Postgres knows more. */
 const MISSING_COLUMN = "function-uses-missing-column";

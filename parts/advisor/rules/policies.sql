@@ -153,10 +153,15 @@ where roles.names is not null
   )
 
 -- warning policy-without-sign-in: A policy that holds when there is no user opens its rows to every anonymous caller.
--- The advisor evaluates `condition` for a caller without a user, and keeps the finding if it holds for every row, and no
+-- The advisor tries `condition` as a caller without a user, and keeps the finding if it holds for every row, and no
 -- condition of `restrictive` prevents that. `beside`: instead of it, conditions of which one must read the user.
 with conditions as (
-  select p.*, c.clause, c.condition,
+  select p.*, c.clause, c.condition, t.relname as alias, p.tree ~ '\{VAR ' as reads_row, lookup.path,
+    (
+      -- Of those that the login may become, the one with the fewest rights.
+      select r.name from callers as r where (p.roles = '{0}' or r.oid = any (p.roles)) and pg_has_role(r.oid, 'member')
+      order by (select count(*) from callers as other where pg_has_role(r.oid, other.oid, 'member')), r.name limit 1
+    ) as role,
     array(
       select case c.clause when 'using' then r.using else coalesce(r.with_check, r.using) end from policies as r
       where r.relation = p.relation and not r.is_permissive and (r.roles = '{0}' or r.roles @> p.roles)
@@ -164,16 +169,18 @@ with conditions as (
     ) as restrictive
   from policies as p
   cross join lateral (values ('using', p.using), ('with check', p.with_check)) as c (clause, condition)
+  cross join lookup
+  join pg_class as t on t.oid = p.relation
   where p.is_permissive and p.has_row_security and (c.clause = 'using' or p.with_check is distinct from p.using)
     and (p.roles = '{0}' or exists (select from callers as r where r.oid = any (p.roles)))
 )
-select c.name as object, c.comment, c.condition, c.restrictive, null::text[] as beside,
+select c.name as object, c.comment, c.relation, c.table, c.alias, c.role, c.path, c.reads_row, c.condition, c.restrictive, null::text[] as beside,
   format('its condition holds for every row if the claims of the caller name no user: %s', c.condition) as reason,
   format('alter policy %s %s (…);  -- is not null and …, instead of is null or …', c.identity, c.clause) as fix
 from conditions as c
 where c.condition <> 'true'
 union all
-select c.name, c.comment, c.condition, c.restrictive, b.conditions,
+select c.name, c.comment, c.relation, c.table, c.alias, c.role, c.path, c.reads_row, c.condition, c.restrictive, b.conditions,
   format('it shows every row to every role, so the policies for users have no effect: %s', b.names),
   format('alter policy %1$s to …;  -- or: drop policy %1$s;', c.identity)
 from conditions as c

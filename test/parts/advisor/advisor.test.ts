@@ -619,9 +619,66 @@ test.each([
   await inShop(`${TASKS} create policy accident on tasks for select to anon using (${condition})`);
   const found = await findingsOf("policy-without-sign-in");
   expect(found).toMatchObject([{ level: "warning", object: "policy accident on shop.tasks" }]);
-  await run("begin; set local role anon");
+  await run(`begin; set local role anon; set local request.jwt.claims = '{}'`);
   const { rowCount } = await run("select from shop.tasks").finally(() => run("rollback"));
   expect(rowCount).toBe(3);
+});
+
+/** Conditions of policies for everyone, and whether they show all rows to callers without a user. */
+const CONDITIONS: readonly (readonly [condition: string, isOpen: boolean])[] = [
+  ["owner = auth.uid() or auth.uid() is null", true],
+  ["(select auth.uid()) is null or owner = (select auth.uid())", true],
+  [`owner::text = current_setting('request.jwt.claims', true)::jsonb ->> 'sub' or ${NO_SUB}`, true],
+  ["(owner = auth.uid()) is not false", true],
+  ["not ((owner = auth.uid()) is true)", true],
+  ["id > 0 or coalesce(current_setting('app.organisation', true), '') = ''", true],
+  ["shop.jwt() ->> 'org' is null or shop.jwt() ->> 'org' = organisation::text", true],
+  ["auth.uid() is not distinct from null or owner = auth.uid()", true],
+  ["exists (select from shop.members as m where m.id = auth.uid()) or auth.uid() is null", true],
+  ["case when auth.uid() is null then true else owner = auth.uid() end", true],
+  ["(shop.jwt() -> 'app' ->> 'role') is null or owner = auth.uid()", true],
+
+  ["owner = auth.uid()", false],
+  ["auth.uid() is not null and owner = auth.uid()", false],
+  ["not (owner = auth.uid())", false],
+  ["exists (select from shop.members as m where m.id = auth.uid())", false],
+  // What depends on the row is open: rows without an owner may be meant for everyone.
+  ["owner = auth.uid() or is_public", false],
+  ["owner = auth.uid() or not is_public", false],
+  ["owner is null or owner = auth.uid()", false],
+  ["not (owner is distinct from auth.uid())", false],
+  ["coalesce(auth.uid(), owner) = owner", false],
+  ["owner = any (array[auth.uid()])", false],
+  // It may be meant for callers without a user.
+  ["auth.uid() is null", false],
+  ["auth.uid() is null and true", false],
+  // A caller without a user has a role.
+  ["shop.role() = 'anon' or owner = auth.uid()", false],
+  ["shop.jwt() ->> 'role' is null or owner = auth.uid()", false],
+  // Settings of the service, and a request, are not of a user.
+  ["id = 0 or current_setting('app.settings.open', true) is null", false],
+  ["id = 0 or current_setting('request.method', true) is null", false],
+  // Postgres cannot say it: the caller may not read it, it fails, or it does not end.
+  ["exists (select from shop.closed) or auth.uid() is null or owner = auth.uid()", false],
+  ["1 / (id - id) = 1 or auth.uid() is null or owner = auth.uid()", false],
+  ["shop.endless() is null or owner = auth.uid()", false],
+  ["(select count(*) from generate_series(1, 1000000000)) > 0 or owner = auth.uid()", false],
+];
+
+test("policies are found whose condition holds for every row if there is no user, and the database stays as it was", async () => {
+  await inShop(`${TASKS} alter table tasks add owner bigint; alter table tasks add is_public boolean; alter table tasks add noted timestamptz; alter table tasks add mood int4range;
+    create table members (id bigint primary key); grant select on members to anon; create table closed ();
+    create function jwt() returns jsonb language sql stable as $$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb $$;
+    create function role() returns text language sql stable begin atomic select shop.jwt() ->> 'role'; end; grant execute on function jwt, role to public;
+    create function endless() returns int language plpgsql as 'begin return shop.endless(); end';
+    ${CONDITIONS.map(([condition], i) => `create policy p${i} on tasks for select using (${condition});`).join("\n")}`);
+  const found = (await findingsOf("policy-without-sign-in")).map(({ object }) => object);
+  const expected = CONDITIONS.flatMap(([, isOpen], i) => (isOpen ? [`policy p${i} on shop.tasks`] : []));
+  expect(found.toSorted()).toEqual(expected.toSorted());
+  const { rows } = await run(
+    "select current_user = session_user as same, current_setting('statement_timeout') as timeout",
+  );
+  expect(rows).toEqual([{ same: true, timeout: "0" }]);
 });
 
 test("a policy that is true for everyone beside one for users is found, and a restrictive one that hides rows prevents it", async () => {
