@@ -4,7 +4,7 @@ import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
 import type { Caller } from "../db/caller.ts";
-import { changesPool, createFeed } from "../db/changes/mode.ts";
+import { changesPool, createFeed } from "../db/changes/changes-config.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";
 import { Database } from "../db/database.ts";
 import { Findings } from "../db/findings/findings.ts";

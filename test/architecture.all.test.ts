@@ -352,7 +352,7 @@ const DOORS: Readonly<Record<string, number>> = {
   // Tasks.
   "db/cluster/queue.ts": 1,
   // What the service keeps about changes.
-  "db/changes/mode.ts": 1,
+  "db/changes/changes-config.ts": 1,
   "db/changes/replication.ts": 1,
   // What a replica has replayed.
   "db/replicas/replica.ts": 1,

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { PUBLICATION } from "../../db/changes/mode.ts";
+import { PUBLICATION } from "../../db/changes/changes-config.ts";
 import { ReplicationConnection } from "../../db/changes/replication.ts";
 import { fileOf } from "../servers.ts";
 

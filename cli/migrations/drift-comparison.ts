@@ -155,9 +155,7 @@ function isOfServer({ kind, name, schema, owner }: DbObject, scope: DriftScope, 
   if (kind === "default acl of") return !name.startsWith(`${scope.owner} in `);
   if (kind === "membership") return name.startsWith(`${scope.owner} in `);
   if (kind === "setting") return name === "every role";
-  return (
-    (kind === "trigger" && name.startsWith("_500_outbox_")) || (kind === "published table" && owner === PUBLICATION)
-  );
+  return kind === "published table" && owner === PUBLICATION;
 }
 
 /** Whether it is drift that the database has no such object. */

@@ -2,8 +2,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { ChangeFeed } from "./feed.ts";
 import type { SourceHealth } from "./source.ts";
 
-const readsLog = (source: SourceHealth | null): boolean =>
-  source?.shared?.isReader ?? (source?.mode === "logical" && source.state === "streaming");
+const readsLog = (source: SourceHealth | null): boolean => source?.shared?.isReader ?? source?.state === "streaming";
 
 /** What operators watch of a feed. */
 export function registerFeedMetrics(metrics: Metrics, feed: ChangeFeed): void {

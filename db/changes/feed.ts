@@ -8,17 +8,13 @@ import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
-import { type FoundSource, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
+import { type FoundSource, NOT_READ, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
 
 const unavailable = (message: string) => problem("changes unavailable", { message });
-/** For clients. The reason names logins and tables. */
-const NOT_READ = "this service reads no changes of tables (its log and /health say why)";
 
 export type ChangeFeedOptions = {
   /** Null if changes cannot be read. */
   readonly source: ChangeSource | null;
-  /** Why changes cannot be read; "" if they can. */
-  readonly reason?: string;
   /** The tables whose changes are read; null for those of a publication that a DBA manages. */
   readonly publication?: Publication | null;
   /** Looks for the source while there is none. */
@@ -43,7 +39,6 @@ const MAX_UNREAD = 1 / 4;
 export class ChangeFeed implements ChangeSink {
   readonly #search: SourceSearch | undefined;
   #source: ChangeSource | null = null;
-  readonly #reason: string;
   #publication: Publication | null = null;
   readonly #maxUnread: number;
   readonly #openTimeout: number;
@@ -69,8 +64,7 @@ export class ChangeFeed implements ChangeSink {
   published: Promise<void> | undefined; // Resolves when the publication has been read once.
   #closed: Promise<void> | undefined;
 
-  constructor({ source, reason, publication, search, maxBytes, openTimeout }: ChangeFeedOptions) {
-    this.#reason = reason || "this service does not read changes";
+  constructor({ source, publication, search, maxBytes, openTimeout }: ChangeFeedOptions) {
     this.#openTimeout = openTimeout;
     this.#ring = new Ring(maxBytes, MAX_AGE);
     this.#maxUnread = maxBytes * MAX_UNREAD;
@@ -93,9 +87,14 @@ export class ChangeFeed implements ChangeSink {
     return this.#ring.end;
   }
 
+  /** Why changes are not read, for operators; null if they are. */
+  get missing(): string | null {
+    return this.#source ? null : (this.#search?.reason ?? NOT_READ);
+  }
+
   /** For `/health`. */
   get health() {
-    if (!this.#source) return { mode: "none", reason: this.#search?.reason ?? this.#reason };
+    if (!this.#source) return { state: "unavailable", reason: this.missing! };
     const { since } = this.#ring;
     return {
       ...this.#source.health,
@@ -157,7 +156,7 @@ export class ChangeFeed implements ChangeSink {
   /** A new reader. The feed must be open. Throws `feedGap` if changes since then are not kept, or of `tables` were missed. */
   read({ since, tables = [], mayFallBehind = false }: ReadOptions = {}): ChangeReader {
     if (!this.#isOpen) throw unavailable("changes are not read at the moment");
-    if (since) for (const table of tables) this.#publication?.refuseMissed(table, since, this.#source!.hasLsns);
+    if (since) for (const table of tables) this.#publication?.refuseMissed(table, since);
     const reader = new ChangeReader(this.#ring, {
       since: since ?? laterOf<Start>(this.#live, this.#ring.end),
       mayFallBehind,
@@ -170,12 +169,12 @@ export class ChangeFeed implements ChangeSink {
 
   /** The text of a position, for clients. */
   textOf = (start: Start, stream = this.#stream): string =>
-    textOfStart(this.#publication?.withPublished(start, this.#source!.hasLsns) ?? start, stream);
+    textOfStart(this.#publication?.withPublished(start) ?? start, stream);
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
-    const { mark = null, hasLsns = false } = this.#source ?? {};
-    return this.#stream === "" ? mark : { stream: this.#stream, position: this.#ring.end, hasLsns };
+    if (this.#stream === "") return this.#source?.mark ?? null;
+    return { stream: this.#stream, position: this.#ring.end };
   }
 
   /** The text of the position of a query, for clients; on a replica with what it had replayed. Null if too many transactions were running. */

@@ -14,7 +14,6 @@ export type LogicalSourceOptions = SlotReaderOptions & {
  * Each process has a replication slot.
  */
 export class LogicalSource implements ChangeSource {
-  readonly hasLsns = true;
   readonly #reader: SlotReader;
   #decoder: StreamDecoder | null = null;
   readonly #mark = new RestingMark();
@@ -46,7 +45,6 @@ export class LogicalSource implements ChangeSource {
   get health(): SourceHealth {
     const { failure, isStreaming, slot, end } = this.#reader;
     return {
-      mode: "logical",
       state: failure !== null ? "disconnected" : isStreaming ? "streaming" : "resting",
       ...(failure !== null && { reason: failure }),
       slot,
@@ -56,7 +54,7 @@ export class LogicalSource implements ChangeSource {
 
   get mark(): Mark | null {
     const { position } = this.#mark;
-    return position && { stream: this.#reader.stream, position, hasLsns: true };
+    return position && { stream: this.#reader.stream, position };
   }
 
   start(): void {

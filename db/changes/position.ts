@@ -8,13 +8,6 @@ import type { Mark } from "./source.ts";
  */
 export type Snapshot = { readonly end: bigint; readonly running: ReadonlySet<bigint> };
 
-/** The oldest transaction that the query may not see: all below it have ended. */
-export function oldestOf({ end, running }: Snapshot): bigint {
-  let oldest = end;
-  for (const xid of running) if (xid < oldest) oldest = xid;
-  return oldest;
-}
-
 /** Where a reader starts: after a position, without the changes that a snapshot sees. */
 export type Start = Position & {
   readonly snapshot?: Snapshot;
@@ -34,28 +27,27 @@ export function parseSnapshot(text: string): Snapshot {
  * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
  * the query, and `snapshot` is its pg_current_snapshot(). `replayed` is null unless a replica has answered.
  */
-export function startAfter({ position, hasLsns }: Mark, snapshot: string, replayed: bigint | null = null): Start {
-  if (replayed !== null) return startAfterReplay(snapshot, hasLsns ? replayed : null);
-  const seen = parseSnapshot(snapshot);
-  return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
+export function startAfter({ position }: Mark, snapshot: string, replayed: bigint | null = null): Start {
+  if (replayed !== null) return startAfterReplay(snapshot, replayed);
+  return { ...position, snapshot: parseSnapshot(snapshot) };
 }
 
 /**
  * The same for a query on a replica, which may be behind the mark, and had replayed the write-ahead log up to `replayed` before it took its
- * snapshot; null if positions are not those in the log. A snapshot there does not name the running transactions, only the oldest one: a reader that starts here misses nothing, but
+ * snapshot. A snapshot there does not name the running transactions, only the oldest one: a reader that starts here misses nothing, but
  * may get what was committed while the query began although the query has seen it.
  */
-function startAfterReplay(snapshot: string, replayed: bigint | null): Start {
+function startAfterReplay(snapshot: string, replayed: bigint): Start {
   const end = BigInt(snapshot.split(":")[0]!);
-  return { lsn: replayed ?? end, index: 0, snapshot: { end, running: new Set() } };
+  return { lsn: replayed, index: 0, snapshot: { end, running: new Set() } };
 }
 
 /** A place in the log, and what a query there sees. */
 export type Moment = { readonly lsn: bigint; readonly snapshot: Snapshot };
 
-/** Whether a reader that starts at `start` gets only changes after the moment. Without `hasLsns`, positions are transactions. */
-export function isAfter(start: Start, { lsn, snapshot }: Moment, hasLsns: boolean): boolean {
-  if (comparePositions(start, { lsn: hasLsns ? lsn : snapshot.end, index: 0 }) >= 0) return true;
+/** Whether a reader that starts at `start` gets only changes after the moment. */
+export function isAfter(start: Start, { lsn, snapshot }: Moment): boolean {
+  if (comparePositions(start, { lsn, index: 0 }) >= 0) return true;
   const seen = start.snapshot;
   if (!seen || seen.end < snapshot.end) return false;
   return [...seen.running].every((xid) => xid >= snapshot.end || snapshot.running.has(xid));

@@ -23,8 +23,6 @@ export type PublicationOptions = {
   readonly schemas: readonly string[];
   /** The login roles of requests. The tables that their roles may read are published. */
   readonly logins: readonly string[];
-  /** Whether triggers record the changes of the published tables. */
-  readonly usesOutbox: boolean;
   readonly onError: (error: Error) => void;
   /** Called when what `/health` says has changed. */
   readonly onChange: () => void;
@@ -103,14 +101,14 @@ export class Publication {
     return isMissing ? { all: this.#reasonOf(table), deletes: null } : this.#lostOf(table, read);
   }
 
-  /** Throws `feedGap` if changes of the table after `since` may be missing. `hasLsns`: see `isAfter`. */
-  refuseMissed(table: TableName, since: Start, hasLsns: boolean): void {
-    if (this.#published.isMissing(table, since, hasLsns)) throw feedGap();
+  /** Throws `feedGap` if changes of the table after `since` may be missing. */
+  refuseMissed(table: TableName, since: Start): void {
+    if (this.#published.isMissing(table, since)) throw feedGap();
   }
 
   /** The start with what its text says of the published tables. */
-  withPublished(start: Start, hasLsns: boolean): Start {
-    return { published: this.#published.textAt(start, hasLsns), ...start };
+  withPublished(start: Start): Start {
+    return { published: this.#published.textAt(start), ...start };
   }
 
   /** Calls back after each run that has found other tables than the run before, with those that others have replaced. */
@@ -155,11 +153,8 @@ export class Publication {
   }
 
   #lostOf(table: TableName, read: Iterable<string>): LostChanges {
-    const { usesOutbox } = this.#options;
     const state = this.#tables.get(quoteName(table));
-    // Triggers record whole rows.
-    if (usesOutbox || !state?.isPublished) return NOTHING_LOST;
-    return lostChangesOf(state, read, this.#state);
+    return state?.isPublished ? lostChangesOf(state, read, this.#state) : NOTHING_LOST;
   }
 
   #reasonOf(table: TableName): string | null {
@@ -175,7 +170,7 @@ export class Publication {
   }
 
   async #run(): Promise<void> {
-    const { pool, name, manager, usesOutbox } = this.#options;
+    const { pool, name } = this.#options;
     const state = (await pool.query<PublicationState>(publicationQuery, [name])).rows[0];
     if (!state) throw new Error(`the publication ${name} does not exist`);
     this.#state = state;
@@ -200,7 +195,6 @@ export class Publication {
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
     const recreated = this.#published.follow(tables);
     if (!isSame) this.#onTables(recreated);
-    if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     await this.#published.settle(pool);
     if (isLocked) this.#runs.later();
   }

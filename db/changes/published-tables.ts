@@ -57,19 +57,19 @@ export class PublishedTables {
 
   /**
    * What a position says of the published tables, so that another process knows whether they are still the same; "" for a position before
-   * the last one was published. `hasLsns`: see `isAfter`.
+   * the last one was published.
    */
-  textAt(start: Start, hasLsns: boolean): string {
-    return this.#last !== null && isAfter(start, this.#last, hasLsns) ? this.#text : "";
+  textAt(start: Start): string {
+    return this.#last !== null && isAfter(start, this.#last) ? this.#text : "";
   }
 
   /** Whether changes of the table after the position may be missing. */
-  isMissing(table: TableName, start: Start, hasLsns: boolean): boolean {
+  isMissing(table: TableName, start: Start): boolean {
     const key = quoteName(table);
     const since = this.#since.get(key);
-    if (since === null || (since && !isAfter(start, since, hasLsns))) return true;
+    if (since === null || (since && !isAfter(start, since))) return true;
     // Otherwise this process has seen all that was published after the position.
-    const isEarlier = start.published !== undefined && !(this.#first && isAfter(start, this.#first, hasLsns));
+    const isEarlier = start.published !== undefined && !(this.#first && isAfter(start, this.#first));
     return isEarlier && !this.#hadSame(key, start.published!);
   }
 

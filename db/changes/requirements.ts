@@ -4,6 +4,10 @@ import { quoteIdentifier } from "../sql.ts";
 
 type Refusal = { readonly needs: "setting" | "right"; readonly text: string };
 
+/** Why changes are not read; null without a reason. */
+export const whyUnread = (reasons: readonly string[]): string | null =>
+  reasons.length === 0 ? null : `changes cannot be read, because ${reasons.join("; and because ")}`;
+
 /** Everything that keeps the login from reading the write-ahead log, and what to do. */
 export async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refusal[]> {
   const { rows } = await client.query(
@@ -28,6 +32,10 @@ export async function refusalsOfLogical(client: pg.Client, login: string): Promi
     });
   return refusals;
 }
+
+/** The same as one sentence; null if the login can read it. */
+export const whyNoLogical = async (client: pg.Client, login: string): Promise<string | null> =>
+  whyUnread((await refusalsOfLogical(client, login)).map(({ text }) => text));
 
 /** `server_version_num` of the first PostgreSQL whose standbys decode the write-ahead log. */
 const DECODES = 160_000;

@@ -26,7 +26,6 @@ export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings
  * it too, decodes that. So the server decodes the log once, however many processes there are.
  */
 export class SharedSource implements ChangeSource {
-  readonly hasLsns = true;
   readonly #options: SharedSourceOptions;
   readonly #reader: SlotReader;
   readonly #mark = new RestingMark();
@@ -49,7 +48,6 @@ export class SharedSource implements ChangeSource {
     const isStreaming = follower?.hasBegun && follower.failure === null;
     const isReader = this.#reader.isStreaming;
     return {
-      mode: "logical",
       state: !follower ? "resting" : isStreaming ? "streaming" : "disconnected",
       ...(follower && !isStreaming && { reason: follower.failure ?? "it has not received anything yet" }),
       slot: this.#reader.slot,
@@ -60,7 +58,7 @@ export class SharedSource implements ChangeSource {
 
   get mark(): Mark | null {
     const { position } = this.#mark;
-    return position && this.#server && { stream: this.#server.stream, position, hasLsns: true };
+    return position && this.#server && { stream: this.#server.stream, position };
   }
 
   start(): void {

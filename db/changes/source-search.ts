@@ -8,7 +8,14 @@ export type FoundSource = { readonly source: ChangeSource; readonly publication:
 /** Why changes cannot be read. The message names everything that is missing, with the statements for a DBA. */
 export class ChangesMissing extends Error {}
 
+/** The same for clients, who do not get the names of logins and tables. */
+export const NOT_READ =
+  "this service reads no changes of tables, because its database does not allow logical decoding or has no publication " +
+  "(its log and /health name the SQL that helps)";
+
 export type SourceSearchOptions = {
+  /** Why changes cannot be read at the start. */
+  readonly reason: string;
   /** Rejects with ChangesMissing. */
   find(): Promise<FoundSource>;
   /** Called with each new reason why changes still cannot be read. */
@@ -27,9 +34,10 @@ export class SourceSearch {
   readonly #runs: Debounced;
   #ranAt = 0;
   #isFound = false;
-  #reason: string | null = null;
+  #reason: string;
 
-  constructor({ find, onMissing, onError }: SourceSearchOptions, onFound: (found: FoundSource) => void) {
+  constructor({ reason, find, onMissing, onError }: SourceSearchOptions, onFound: (found: FoundSource) => void) {
+    this.#reason = reason;
     const search = async () => {
       this.#ranAt = Date.now();
       if (this.#isFound) return;
@@ -45,8 +53,8 @@ export class SourceSearch {
     this.#runs.later();
   }
 
-  /** Why the latest search has found nothing; null before the first one has ended. */
-  get reason(): string | null {
+  /** Why the latest search has found nothing. */
+  get reason(): string {
     return this.#reason;
   }
 

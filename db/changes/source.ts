@@ -33,15 +33,11 @@ export type ChangeSink = {
 /** A position that later queries see: they see every change up to here. */
 export type Mark = {
   readonly stream: string;
-  /** Null if the snapshot of the query itself has the position. */
-  readonly position: Position | null;
-  /** Whether positions are those in the write-ahead log. */
-  readonly hasLsns: boolean;
+  readonly position: Position;
 };
 
 /** The state of a source for `/health`. */
 export type SourceHealth = {
-  readonly mode: string;
   /** "resting": ready, but not reading, because there are no readers. */
   readonly state: "disconnected" | "resting" | "streaming";
   /** Why it is disconnected. */
@@ -56,8 +52,6 @@ export type SourceHealth = {
 /** Where committed changes are read. */
 export interface ChangeSource {
   readonly health: SourceHealth;
-  /** Whether its positions are those in the write-ahead log. */
-  readonly hasLsns: boolean;
   /** A position of the stream that begins with the next `open`: queries see every change up to it. Null while none is known. */
   readonly mark: Mark | null;
   /** Prepares in the background. */

@@ -14,7 +14,7 @@ export const DEPENDENTS = `
         or d.classid = 'pg_trigger'::regclass
           and exists (
             select from pg_trigger as t
-            where t.oid = d.objid and (t.tgname like '\\_500\\_outbox\\_%' or t.tgname = '_050_sign_up'))
+            where t.oid = d.objid and t.tgname = '_050_sign_up')
       ) as is_foreign
     from pg_depend as d
     cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) as identity

@@ -6,7 +6,7 @@ import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
 import type { UserIdType } from "../../config/modules.ts";
 import { urlAt } from "../../config/postgres-url.ts";
-import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
+import { type ChangesConfig, findChanges, prepareChanges, warningOf } from "../changes/changes-config.ts";
 import { prepareStandby } from "../changes/requirements.ts";
 import { refusePrivilegedRoles } from "./caller-roles.ts";
 import { withClient } from "./client.ts";
@@ -125,6 +125,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     await withClient(url, (client) => refuseUnservable(client, options));
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
+    warnOfChanges(changes, options.log);
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
   }
@@ -151,11 +152,10 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const { changesPublication: publication, schemas } = options;
     const dataUrl = withLogin(directUrl, logins.data);
     const changes = options.hasFeed
-      ? { ...(await prepareChanges(owner, changesUrl, mayChange)), standbyUrl }
+      ? await prepareChanges(owner, { url: changesUrl, standbyUrl }, mayChange)
       : await findChanges(dataUrl, { publication, schemas, changesUrl: standbyUrl || changesUrl, isOptional: true });
     if (options.hasFeed && standbyUrl !== "") await prepareStandby(owner, standbyUrl, mayChange);
-    // Once, and not in every process.
-    if (changes.isLeftOut) options.log("notice", changes.reason);
+    warnOfChanges(changes, options.log);
     return {
       logins,
       listenUrl: dataUrl,
@@ -165,6 +165,13 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
       hasServiceKey: noServiceKey === null,
     };
   });
+}
+
+/** Once, and not in every process. */
+function warnOfChanges(changes: ChangesConfig, log: MigrationLog): void {
+  const warning = warningOf(changes);
+  if (warning !== null) log("warning", warning);
+  else if (changes.isLeftOut) log("notice", changes.missing!);
 }
 
 /** Rejects with MigrationFailure, which names the line. */

@@ -16,7 +16,7 @@ export type Logins = {
   /** Becomes service_role only. */ readonly service: string;
   /** Executes auth_api only. */ readonly auth: string;
   /** Becomes tasks_owner only. */ readonly tasks: string;
-  /** Reads committed changes: by replication, or as changes_owner from the outbox. */ readonly changes: string;
+  /** Reads committed changes by replication. */ readonly changes: string;
 };
 
 export type Kind = keyof Logins;

@@ -75,7 +75,7 @@ export const MODULES: readonly Module[] = [
     schemas: ["changes"],
     callerFunctions: [],
     logins: ["changes"],
-    code: ["announcements.sql", "outbox.sql", "publication.sql", "protected-writes.sql"],
+    code: ["announcements.sql", "publication.sql", "protected-writes.sql"],
   },
   { name: "channels", schemas: ["realtime"], callerFunctions: [], logins: [], code: ["functions.sql"] },
 ];

@@ -121,15 +121,15 @@ export class Replicas {
     };
   }
 
-  /** Null for a position of another server, or of changes that are not read from the write-ahead log. */
+  /** Null for a position of another server. */
   #lsnOf(position: string): Lsn | null {
     const parsed = parseStart(position);
     return parsed?.stream === this.#primary.stream ? parsed.start.lsn : null;
   }
 
   /** The same for the position of a stream. */
-  #lsnOfMark({ stream, position, hasLsns }: Mark): Lsn | null {
-    return hasLsns && position !== null && stream === this.#primary.stream ? position.lsn : null;
+  #lsnOfMark({ stream, position }: Mark): Lsn | null {
+    return stream === this.#primary.stream ? position.lsn : null;
   }
 
   /** The position of a write, for clients. */

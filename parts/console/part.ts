@@ -95,11 +95,9 @@ function createConsole(core: Core, history: History): HttpInterface {
   const trial = tryView({ ...as, ...trials, catalog, hasGraphQL: graphql !== null });
   const dataPage = dataView({ ...as, ...trials, catalog });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
-  const { mode, publication, manager } = opened.changes;
+  const { publication, manager } = opened.changes;
   const readSetup = (table: Table) => {
-    const { health } = core.changes;
-    const missing = health.mode === "none" && "reason" in health ? String(health.reason) : null;
-    const read = { missing, usesOutbox: mode === "outbox", publication, isManaged: manager === "service" };
+    const read = { missing: core.changes.missing, publication, isManaged: manager === "service" };
     return readChangesSetup(database.catalog, table, read, { schemas: config.dbSchemas, logins });
   };
   const changes = new MissingChangeCheck({

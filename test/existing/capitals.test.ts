@@ -53,7 +53,7 @@ test("a database whose roles, schemas and tables have capitals is served, with i
   await expect
     .poll(async () => (await healthOf(service)).details)
     .toMatchObject({
-      changes: { mode: "logical", publication: { name: "shop_changes", tables: 1 } },
+      changes: { publication: { name: "shop_changes", tables: 1 } },
       advisor: { findings: expect.any(Array) },
     });
   const stream = new EventStreamClient(lines);

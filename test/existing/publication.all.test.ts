@@ -31,8 +31,8 @@ const statementIn = (text: string) => /create publication .*? with \([^)]*\)/.ex
 
 test("everything that is missing for changes is named at once, and the statement makes no write fail", async () => {
   const { trackit, warnings } = await start();
-  const { mode, reason } = await changesOf(trackit);
-  expect(mode).toBe("none");
+  const { state, reason } = await changesOf(trackit);
+  expect(state).toBe("unavailable");
   expect(warnings).toContainEqual(expect.stringContaining(reason));
   expect(reason).toContain("may not replicate");
   const statement = statementIn(reason);
@@ -52,7 +52,7 @@ test("a table without a key is never suggested for the publication of a DBA", as
   const { trackit, warnings } = await start(`
     alter role trackit_api replication;
     create publication content_changes for table tasks, plans with (publish_via_partition_root)`);
-  await expect.poll(() => changesOf(trackit)).toMatchObject({ mode: "logical", publication: { tables: 2 } });
+  await expect.poll(() => changesOf(trackit)).toMatchObject({ publication: { tables: 2 } });
   const { publication } = await changesOf(trackit);
   expect(publication.refused).toMatchObject({
     '"public"."comments"': "a DBA can publish it: alter publication content_changes add table public.comments",
@@ -140,7 +140,7 @@ test("the login that serves requests need not replicate: another one does, and i
   await stream!.take(1, "snapshot");
   await owner.query("insert into plans (code, title, price_cents) values ('new', 'New', 1)");
   expect((await stream!.take(1, "INSERT"))[0]!.data.new).toEqual({ code: "new" });
-  expect(await healthOf(service)).toMatchObject({ details: { changes: { mode: "logical" } } });
+  expect(await healthOf(service)).toMatchObject({ details: { changes: { state: "streaming" } } });
 });
 
 test("a login for the changes of another database is refused", async () => {

@@ -1,10 +1,9 @@
 import type pg from "pg";
 import { onTestFinished } from "vitest";
 import type { Change } from "../../db/changes/change.ts";
+import { changesPool, PUBLICATION } from "../../db/changes/changes-config.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { LogicalSource } from "../../db/changes/logical.ts";
-import { type ChangeMode, changesPool, PUBLICATION } from "../../db/changes/mode.ts";
-import { OutboxSource } from "../../db/changes/outbox.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { ChangeReader } from "../../db/changes/reader.ts";
 import { type ReplicationSlot, sharedSlotOf, slotOf } from "../../db/changes/replication-slot.ts";
@@ -16,8 +15,8 @@ import { RedisLog } from "../../http/process/redis-log.ts";
 import type { TestDatabase } from "./database.ts";
 
 export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string; readonly redis?: string };
-/** "shared": by logical decoding, through a server of Redis. */
-export type FeedMode = Exclude<ChangeMode, "none"> | "shared";
+/** "logical": by a replication slot of its own. "shared": through a server of Redis. */
+export type FeedMode = "logical" | "shared";
 
 /** A service publishes what callers may read; without one, this publishes articles and comments. */
 export const PUBLISH =
@@ -30,14 +29,11 @@ export async function startFeed(
   { maxBytes = 1_000_000, instance = "", redis = "" }: FeedOptions = {},
 ): Promise<ChangeFeed> {
   await database.owner.query(PUBLISH);
-  await database.owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
   const { rows } = await database.owner.query("select oid from pg_database where datname = current_database()");
   const source =
-    mode === "outbox"
-      ? new OutboxSource({ pool: poolOf(database.url), onError: () => {} })
-      : mode === "shared"
-        ? (await sharedSource(database, redis)).source
-        : logicalSource(database, slotOf(rows[0].oid, instance));
+    mode === "shared"
+      ? (await sharedSource(database, redis)).source
+      : logicalSource(database, slotOf(rows[0].oid, instance));
   // A replication slot is created after all running transactions of the cluster, also those of other test files.
   const feed = new ChangeFeed({ source, maxBytes, openTimeout: 60_000 });
   onTestFinished(() => feed.close());

@@ -3,37 +3,6 @@ create schema changes;
 alter schema changes owner to changes_owner;
 comment on schema changes is 'Committed changes of rows, for subscribers; not served.';
 
--- Where the server does not decode its write-ahead log (wal_level is not logical), triggers record changes here.
-create table changes.outbox (
-  id          bigint generated always as identity primary key,
-  transaction xid8 not null default pg_current_xact_id(),
-  recorded_at timestamptz not null default clock_timestamp(),
-  relation    oid not null,
-  operation   text not null,
-  old_row     text,
-  new_row     text
-);
--- Changes are read in the order of their transactions.
-create index outbox_transaction_id_idx on changes.outbox (transaction, id);
-comment on table changes.outbox is $$
-Committed changes for subscribers, used without logical decoding. Rows are in the text form of their row type. The
-service deletes them after about a minute.
-$$;
-alter table changes.outbox enable row level security;
-alter table changes.outbox owner to changes_owner;
-
-create table changes.outbox_horizon (
-  transaction xid8 not null
-);
-create unique index outbox_horizon_key on changes.outbox_horizon ((true));
-comment on table changes.outbox_horizon is
-  'The changes of transactions below this one have been deleted from changes.outbox.';
-alter table changes.outbox_horizon enable row level security;
-alter table changes.outbox_horizon owner to changes_owner;
-insert into changes.outbox_horizon
-select pg_snapshot_xmin(pg_current_snapshot())
-where not exists (select from changes.outbox_horizon);
-
 -- The services that read changes from a replication slot of their own.
 create table changes.instances (
   slot    text primary key,

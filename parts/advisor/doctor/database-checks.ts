@@ -3,9 +3,10 @@ import type { Configured } from "../../../app/configured.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config } from "../../../config/config.ts";
 import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../../../config/postgrest-names.ts";
-import { findChanges, prepareChanges, warningOf } from "../../../db/changes/mode.ts";
+import { findChanges, PUBLICATION, warningOf } from "../../../db/changes/changes-config.ts";
 import { noChangesOf, planReplicaIdentities } from "../../../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../../../db/changes/publication-state.ts";
+import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { withClient, withoutJit } from "../../../db/cluster/client.ts";
 import { shortageOf } from "../../../db/cluster/connections.ts";
 import { whyNoCaller } from "../../../db/cluster/foreign-auth.ts";
@@ -219,6 +220,8 @@ async function* checkMigrations(client: pg.Client, { config, application }: Conf
   yield* warnings.map(warning);
 }
 
+const OF_SERVICE = { publication: PUBLICATION, manager: "service", isLeftOut: false } as const;
+
 /** A start of the service tries to give the right to read changes, and publishes the tables that callers may read. */
 async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
   const { changesPublication: publication, dbSchemas: schemas, changesUrl, hasFeed } = config;
@@ -226,18 +229,14 @@ async function* checkChanges(client: pg.Client, directUrl: string, config: Confi
   const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
   const ofService = { requests: logins[0]!, changes: loginName(here[0]!.name, "changes") };
   const changes = hasFeed
-    ? await prepareChanges(
-        client,
-        Object.assign(new URL(directUrl), { username: encodeURIComponent(ofService.changes) }).href,
-        false,
-      )
+    ? ({ ...OF_SERVICE, missing: await whyNoLogical(client, ofService.changes) } as const)
     : await findChanges(directUrl, {
         ...{ publication, schemas },
         ...(config.isManaged ? { changesUrl: "", logins: ofService, isOptional: true } : { changesUrl }),
       });
   const found = warningOf(changes);
   if (found !== null) yield warning(found);
-  else yield ok(changes.isLeftOut ? changes.reason : `publication ${changes.publication}`);
+  else yield ok(changes.missing ?? `publication ${changes.publication}`);
   if (!hasFeed) return;
   const { rows } = await client.query<TableState>(tablesQuery, [schemas, logins, changes.publication]);
   for (const table of rows.filter(({ isReadable }) => isReadable)) {

@@ -113,7 +113,6 @@ export function changeOf(
   rows: AskedRows,
   { oid, schema, name, columns }: Table,
   state: TableState,
-  usesOutbox: boolean,
 ): Change {
   const names = [...columns.keys()];
   const table: ChangedTable = {
@@ -125,10 +124,10 @@ export function changeOf(
   const published = new Set(state.publishedColumns);
   const isLogged = (column: string) => state.relations.every(({ oldColumns }) => oldColumns.includes(column));
   const imageOf = (row: string | null, isKnown: (column: string) => boolean): Image | null =>
-    row === null ? null : parseRow(row).map((value, i) => (usesOutbox || isKnown(names[i]!) ? value : undefined));
+    row === null ? null : parseRow(row).map((value, i) => (isKnown(names[i]!) ? value : undefined));
   const current = imageOf(rows.new, (column) => published.has(column));
   const old = imageOf(rows.old, isLogged);
-  const isWhole = usesOutbox || state.relations.every(({ identity }) => identity === "f");
+  const isWhole = state.relations.every(({ identity }) => identity === "f");
   // PostgreSQL logs the old key of an update only if it changes.
   const isOmitted =
     event === "UPDATE" && !isWhole && old!.every((value, i) => value === undefined || value === current![i]);

@@ -21,8 +21,6 @@ export type Step = {
 export type ChangesRead = {
   /** Why it reads none; null if it does. */
   readonly missing: string | null;
-  /** Whether triggers record the changes, with whole rows. */
-  readonly usesOutbox: boolean;
   readonly publication: string;
   /** Whether the service publishes the tables that callers may read; otherwise a DBA does. */
   readonly isManaged: boolean;
@@ -63,13 +61,13 @@ export async function readChangesSetup(
 
 /** Whether the database sends this change of the table to the service. */
 export function setupSteps(setup: ChangesSetup, table: Table, event: AskedEvent): Step[] {
-  const { missing, publication, state, sends, rowFilter, usesOutbox } = setup;
+  const { missing, publication, state, sends, rowFilter } = setup;
   const name = `${table.schema}.${table.name}`;
   const steps = [
     step("The service reads the changes of the database", missing === null ? [] : [because(missing)]),
     step(`The publication ${publication} has the table ${name}`, publicationObstacles(setup, table)),
   ];
-  if (state === null || usesOutbox) return steps;
+  if (state === null) return steps;
   const all = `alter publication ${quoteIfNeeded(publication)} set (publish = 'insert, update, delete, truncate');`;
   const left = { reason: `it leaves out ${event}`, expression: null, fix: all };
   steps.push(step(`The publication ${publication} sends ${event}`, sends[event] ? [] : [left]));

@@ -4,8 +4,8 @@ import type { Config } from "../../../config/config.ts";
 import { anonymous } from "../../../db/caller.ts";
 import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
 import { readOnce } from "../../../db/catalog/read-once.ts";
-import { findChanges, PUBLICATION } from "../../../db/changes/mode.ts";
-import { refusalsOfLogical } from "../../../db/changes/requirements.ts";
+import { findChanges, PUBLICATION } from "../../../db/changes/changes-config.ts";
+import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { loginName } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
@@ -73,13 +73,12 @@ async function readServiceSetup(config: Config, url: string) {
     const { rows } = await client.query("select current_user as login, current_database() as database");
     const { login, database } = rows[0];
     if (config.hasFeed) {
-      const usesOutbox = (await refusalsOfLogical(client, loginName(database, "changes"))).length > 0;
-      const read: ChangesRead = { missing: null, usesOutbox, publication: PUBLICATION, isManaged: true };
+      const missing = await whyNoLogical(client, loginName(database, "changes"));
+      const read: ChangesRead = { missing, publication: PUBLICATION, isManaged: true };
       return { login, logins: [...logins, loginName(database, "service")], read };
     }
-    const { mode, reason, manager } = await findChanges(databaseDirectUrl || url, { publication, schemas, changesUrl });
-    const missing = mode === "none" ? reason : null;
-    const read: ChangesRead = { missing, usesOutbox: false, publication, isManaged: manager === "service" };
+    const { missing } = await findChanges(databaseDirectUrl || url, { publication, schemas, changesUrl });
+    const read: ChangesRead = { missing, publication, isManaged: false };
     return { login, logins, read };
   });
 }

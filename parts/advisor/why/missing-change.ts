@@ -194,7 +194,7 @@ export class MissingChangeCheck {
   ): Promise<Reception> {
     const watches = this.#options.rights.watches();
     watches.add({ table, caller, filter });
-    const asked = changeOf(change.event, rows, table, stateOf(setup.tables, table)!, setup.usesOutbox);
+    const asked = changeOf(change.event, rows, table, stateOf(setup.tables, table)!);
     const { results } = await watches.findVisible([asked], this.#inquiry);
     const [visible] = results.flatMap((result) => result.visible);
     const [failure] = results.flatMap((result) => result.failures);
@@ -223,9 +223,9 @@ function columnSteps(
   view: View,
   filter: PreparedFilter | null,
 ): readonly Step[] {
-  const { state, usesOutbox } = setup;
+  const { state } = setup;
   const found = stateOf(setup.tables, table);
-  if (usesOutbox || state === null || !found?.isPublished) return [];
+  if (state === null || !found?.isPublished) return [];
   const read = columnsRead(view, filter?.columns.keys());
   const loss = lossOf(found, read, state);
   const obstacles = loss === null ? [] : [fixable(inWords(loss), statementsOf(loss))];

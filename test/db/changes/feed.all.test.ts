@@ -44,7 +44,7 @@ const DROP_SLOTS = `
   select pg_drop_replication_slot(slot_name) from pg_replication_slots
   where database = current_database() and not temporary`;
 
-const MODES: readonly FeedMode[] = hasRedis ? ["logical", "shared", "outbox"] : ["logical", "outbox"];
+const MODES: readonly FeedMode[] = hasRedis ? ["logical", "shared"] : ["logical"];
 
 describe.each(MODES)("changes read by %s", (mode) => {
   let redis: TestRedis;
@@ -72,7 +72,7 @@ describe.each(MODES)("changes read by %s", (mode) => {
     expect(Math.abs(change!.committedAt - Date.now())).toBeLessThan(60_000);
   });
 
-  // The rows are as before the test file, in both modes. The outbox does not record it.
+  // The rows are as before the test file, in both modes.
   beforeEach(() =>
     dba(`set session_replication_role = replica; delete from comments where id > 3; delete from articles where id > 4;
       update articles set title = 'A title', content = 'Some text.'; reset session_replication_role`),
@@ -146,7 +146,7 @@ describe.each(MODES)("changes read by %s", (mode) => {
     const [reader, writer] = [await psql(), await psql()];
     // Then a commit is in the log before queries see it.
     await writer.query("set synchronous_commit = on");
-    for (let i = 0; i < (mode !== "outbox" ? 30 : 10); i++) {
+    for (let i = 0; i < 30; i++) {
       const written = writer.query("insert into comments (article_id, author_id, content) values (1, 1, 'Seen')");
       const [change] = await inserted.take(1);
       const { rowCount } = await reader.query("select from comments where id = $1", [rowOf(change!).id]);
@@ -260,8 +260,7 @@ describe.each(MODES)("changes read by %s", (mode) => {
     const text = feed.textOf({ ...position, snapshot: parseSnapshot(snapshot) });
     const reader = await subscribe(feed, { table: "comments" }, feed.startOf(text)!);
     const contents = (await reader.take(2)).map((change) => rowOf(change).content);
-    const inOrderOfCommit = ["begun after the snapshot", "committed after the snapshot"];
-    expect(contents).toEqual(mode !== "outbox" ? inOrderOfCommit : inOrderOfCommit.toReversed());
+    expect(contents).toEqual(["begun after the snapshot", "committed after the snapshot"]);
   });
 
   test("a position that is no longer kept, or that another server has given, is refused as a gap", async () => {
@@ -390,24 +389,4 @@ describe("a lost connection to the database", () => {
     await feed.close();
     expect(await slots()).toEqual([{ count: 0 }]);
   });
-});
-
-test("the outbox holds nothing with logical decoding, and its triggers exist only without", async () => {
-  await startFeed(database, "logical");
-  await addArticle("Not recorded");
-  expect(await dba("select from changes.outbox where new_row like '%Not recorded%'")).toEqual([]);
-  await dba("select changes.use_outbox(true)");
-  await addArticle("Recorded");
-  expect(await dba("select operation from changes.outbox where new_row like '%Recorded%'")).toEqual([
-    { operation: "INSERT" },
-  ]);
-});
-
-test("callers can neither read nor write the outbox", async () => {
-  for (const role of ["anon", "authenticated", "admin", "service_role"]) {
-    await expect(dba(`begin; set local role ${role}; select from changes.outbox`)).rejects.toMatchObject({
-      code: "42501",
-    });
-    await dba("rollback");
-  }
 });

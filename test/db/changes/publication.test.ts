@@ -1,6 +1,6 @@
 import pg from "pg";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { changesPool } from "../../../db/changes/mode.ts";
+import { changesPool } from "../../../db/changes/changes-config.ts";
 import { Publication, type PublicationManager } from "../../../db/changes/publication.ts";
 import { failureOf, planReplicaIdentities, WHOLE } from "../../../db/changes/publication-plan.ts";
 import { type Relation, tablesQuery } from "../../../db/changes/publication-state.ts";
@@ -19,10 +19,10 @@ beforeAll(async () => {
 
 const dba = async (sql: string, ...values: unknown[]) => (await database.owner.query(sql, values)).rows;
 
-type Options = { readonly manager?: PublicationManager; readonly name?: string; readonly usesOutbox?: boolean };
+type Options = { readonly manager?: PublicationManager; readonly name?: string };
 
 /** The publication of a service on the database, and its warnings. */
-function createPublication({ manager = "service", name = "content_changes", usesOutbox = false }: Options = {}) {
+function createPublication({ manager = "service", name = "content_changes" }: Options = {}) {
   const warnings: string[] = [];
   const pool = changesPool({ url: database.url, manager }, () => {});
   onTestFinished(() => pool.end());
@@ -32,7 +32,6 @@ function createPublication({ manager = "service", name = "content_changes", uses
     manager,
     schemas: ["public"],
     logins: [`${database.name}_login`],
-    usesOutbox,
     onError: () => {},
     onChange: () => {},
     onWarning: (warning) => warnings.push(warning),
@@ -185,44 +184,23 @@ describe("the publication of the service", () => {
     expect(await reasonAgainst("measured")).toBeNull();
     // Its identity is logged from the first statement on.
     await dba("create table measured_3 partition of measured for values from (20) to (30)");
-    for (const mode of ["logical", "outbox"] as const) {
-      const feed = await startFeed(database, mode);
-      const changes = await subscribe(feed, { table: "measured" });
-      await dba("insert into measured values (1, 1, 10), (2, 11, 20), (3, 21, 30)");
-      await dba("update measured set value = value + 1");
-      await dba("delete from measured");
-      const taken = await changes.take(9);
-      expect(taken.map((change) => [change.operation, rowOf(change)])).toEqual([
-        ["INSERT", { id: "1", at: "1", value: "10" }],
-        ["INSERT", { id: "2", at: "11", value: "20" }],
-        ["INSERT", { id: "3", at: "21", value: "30" }],
-        ["UPDATE", { id: "1", at: "1", value: "11" }],
-        ["UPDATE", { id: "2", at: "11", value: "21" }],
-        ["UPDATE", { id: "3", at: "21", value: "31" }],
-        ["DELETE", { id: "1", at: "1", value: "11" }],
-        ["DELETE", { id: "2", at: "11", value: "21" }],
-        ["DELETE", { id: "3", at: "21", value: "31" }],
-      ]);
-      await feed.close();
-    }
-  });
-
-  test("records the changes of its tables in the outbox where that is used, and of no others", async () => {
-    const recorded = async () =>
-      (
-        await dba(`select tgrelid::regclass::text as name from pg_trigger
-          where tgname = '_500_outbox_update' and tgparentid = 0 order by name`)
-      ).map(({ name }) => name);
-    await dba("create table recorded (id int primary key); grant select on recorded to anon");
-    const { publication, reasonAgainst } = createPublication({ usesOutbox: true });
-    await publication.start();
-    expect(await recorded()).toEqual(expect.arrayContaining(["articles", "comments", "recorded", "users"]));
-    await dba("revoke select on recorded from anon");
-    publication.soon();
-    expect(await reasonAgainst("recorded")).not.toBeNull();
-    expect(await recorded()).not.toContain("recorded");
-    await createPublication().publication.start();
-    expect(await recorded()).toEqual([]);
+    const feed = await startFeed(database, "logical");
+    const changes = await subscribe(feed, { table: "measured" });
+    await dba("insert into measured values (1, 1, 10), (2, 11, 20), (3, 21, 30)");
+    await dba("update measured set value = value + 1");
+    await dba("delete from measured");
+    const taken = await changes.take(9);
+    expect(taken.map((change) => [change.operation, rowOf(change)])).toEqual([
+      ["INSERT", { id: "1", at: "1", value: "10" }],
+      ["INSERT", { id: "2", at: "11", value: "20" }],
+      ["INSERT", { id: "3", at: "21", value: "30" }],
+      ["UPDATE", { id: "1", at: "1", value: "11" }],
+      ["UPDATE", { id: "2", at: "11", value: "21" }],
+      ["UPDATE", { id: "3", at: "21", value: "31" }],
+      ["DELETE", { id: "1", at: "1", value: "11" }],
+      ["DELETE", { id: "2", at: "11", value: "21" }],
+      ["DELETE", { id: "3", at: "21", value: "31" }],
+    ]);
   });
 });
 

@@ -1,8 +1,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { PUBLICATION } from "../../../db/changes/changes-config.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
-import { PUBLICATION } from "../../../db/changes/mode.ts";
 import { Publication } from "../../../db/changes/publication.ts";
 import { Acknowledgement, Instances, slotOf } from "../../../db/changes/replication-slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
@@ -96,7 +96,7 @@ test("a restarted instance continues where its subscribers are, without a loss",
 const publicationOfProcess = () =>
   new Publication({
     ...{ pool: poolOf(url), name: PUBLICATION, manager: "service", schemas: ["public"], logins: ["anon"] },
-    ...{ usesOutbox: false, onError: () => {}, onChange: () => {}, onWarning: () => {} },
+    ...{ onError: () => {}, onChange: () => {}, onWarning: () => {} },
   });
 
 const CRATES = "create table crates (id int primary key, note text); grant select on crates to anon;";
@@ -329,7 +329,7 @@ test("the first reader of a slot does not receive what was written long before, 
 
 test("health shows mode, slot, lag, and what is kept", async () => {
   const { feed } = startInstance("healthy");
-  expect(feed.health).toMatchObject({ mode: "logical", state: "disconnected", reason: "it has not connected yet" });
+  expect(feed.health).toMatchObject({ state: "disconnected", reason: "it has not connected yet" });
   await expect.poll(() => feed.health).toMatchObject({ state: "resting" });
   await feed.open();
   const changes = new Changes(feed.read(), { table: "articles" });
@@ -340,7 +340,6 @@ test("health shows mode, slot, lag, and what is kept", async () => {
   await expect
     .poll(() => feed.health)
     .toEqual({
-      mode: "logical",
       state: "streaming",
       slot: { name: "content_1_healthy", temporary: false, wal: "reserved" },
       lag: { bytes: expect.any(Number), seconds: 0 },

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { findChanges } from "../../../db/changes/mode.ts";
+import { findChanges } from "../../../db/changes/changes-config.ts";
 import { inspectServer } from "../../../db/changes/requirements.ts";
 import { followStream } from "../../support/event-stream.ts";
 import { hasRedis, startRedis } from "../../support/redis.ts";
@@ -132,7 +132,7 @@ describe("CHANGES_URL with MIGRATE=off", () => {
     await dba("create publication content_changes for table published");
     await standby.catchUp();
     expect(await findChanges(rig.primary.url, { ...options, changesUrl: urlAtStandby() })).toMatchObject({
-      mode: "logical",
+      missing: null,
       manager: "dba",
       url: rig.primary.url,
       standbyUrl: urlAtStandby(),

@@ -65,7 +65,7 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
       },
       warnings: [
         /^the service key is off: /,
-        /^changes are read from an outbox table, because /,
+        /^changes cannot be read, because the login warned_on_changes may not replicate: /,
         /^changes of the schema are not announced by this database: /,
         /^db\/migrations\/current\.sql is not committed, /,
         /^a newer version of the service has migrated this database\. /,

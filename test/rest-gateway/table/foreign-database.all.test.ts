@@ -40,7 +40,7 @@ type Foreign = TestDatabase & { readonly login: string; readonly anon: string; r
 
 const noChanges = ({ login }: Foreign) => ({
   changes: {
-    mode: "none",
+    state: "unavailable",
     reason:
       `changes cannot be read, because the login ${login} may not replicate, and should not, because it serves requests. A superuser ` +
       `can create another login: create role ${login.replace(/_authenticator$/, "")}_changes login replication password '…'; its ` +

@@ -7,25 +7,20 @@ import { quoteIdentifier } from "../sql.ts";
 import { PrimaryClient } from "../wire/primary.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
-import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
 import { creationOf } from "./publication-plan.ts";
 import { serverVersion, type TableState, tablesQuery } from "./publication-state.ts";
 import { sharedSlotOf, slotOf } from "./replication-slot.ts";
-import { inspectServer, OTHER_SERVER, refusalsOfLogical } from "./requirements.ts";
+import { inspectServer, OTHER_SERVER, refusalsOfLogical, whyUnread } from "./requirements.ts";
 import { SharedSource } from "./shared.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
 import type { LoggedTable } from "./types.ts";
 
-/** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
-export type ChangeMode = "logical" | "outbox" | "none";
-
-/** How and where committed changes are read. */
+/** How and where committed changes are read. It has no functions, because worker processes receive it as JSON. */
 export type ChangesConfig = {
-  readonly mode: ChangeMode;
-  /** Why the mode is not "logical"; "" if it is. */
-  readonly reason: string;
+  /** Why they cannot be read, with what a DBA can run; null if they can. It names logins and tables. */
+  readonly missing: string | null;
   readonly publication: string;
   readonly manager: PublicationManager;
   /** The connection string of a login at the primary, which may read changes unless a standby does. */
@@ -35,19 +30,23 @@ export type ChangesConfig = {
   /** The OID of the database. */
   readonly database: number;
   /** Whether changes are left out on purpose: MODULES has no feed, and a DBA has made no publication either. */
-  readonly isLeftOut?: boolean;
-  /** Looks again for what is missing. Undefined if only a restart of the service, or of the server, can change the mode. */
-  readonly findAgain?: () => Promise<ChangesConfig>;
+  readonly isLeftOut: boolean;
+  /** Where `findChanges` looks; null if the service manages the publication. */
+  readonly search: { readonly url: string; readonly options: FindOptions } | null;
 };
 
 /** The publication of the service (db/schema/changes/publication.sql). */
 export const PUBLICATION = "content_changes";
 
 /**
- * Chooses how the changes of a database of the service are read: by logical decoding where the server and the owner's rights allow
- * that, otherwise through the outbox. With `mayGrant`, `owner` may give the login of `url` the right to replicate.
+ * How the changes of a database of the service are read. With `mayGrant`, `owner` may give the login of `url` the right to replicate, if
+ * nothing else is missing.
  */
-export async function prepareChanges(owner: pg.Client, url: string, mayGrant = true): Promise<ChangesConfig> {
+export async function prepareChanges(
+  owner: pg.Client,
+  { url, standbyUrl }: Pick<ChangesConfig, "url" | "standbyUrl">,
+  mayGrant: boolean,
+): Promise<ChangesConfig> {
   const login = decodeURIComponent(new URL(url).username);
   const refusals = await refusalsOfLogical(owner, login);
   if (mayGrant && refusals.length === 1 && refusals[0]!.needs === "right") {
@@ -55,14 +54,18 @@ export async function prepareChanges(owner: pg.Client, url: string, mayGrant = t
     if (granted) refusals.length = 0;
   }
   return {
-    mode: refusals.length > 0 ? "outbox" : "logical",
-    reason: refusals.map(({ text }) => text).join("; and "),
-    publication: PUBLICATION,
-    manager: "service",
-    ...{ url, standbyUrl: "" },
+    missing: whyUnread(refusals.map(({ text }) => text)),
+    ...{ publication: PUBLICATION, manager: "service", url, standbyUrl },
     database: await databaseOf(owner),
+    ...{ isLeftOut: false, search: null },
   };
 }
+
+/** Looks again for what was missing. */
+const findAgain = ({ search, ...changes }: ChangesConfig): Promise<ChangesConfig> =>
+  search === null
+    ? withClient(changes.url, (client) => prepareChanges(client, changes, false))
+    : findChanges(search.url, search.options);
 
 export type FindOptions = {
   readonly publication: string;
@@ -79,8 +82,8 @@ export type FindOptions = {
 const LEFT_OUT = "changes of tables are not read, because MODULES leaves out feed";
 
 /**
- * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if the login for changes may replicate
- * and there is a publication. `url` is a direct connection with the login of requests.
+ * How the changes of any other database are read (MIGRATE=off), if the login for changes may replicate and there is a publication. `url`
+ * is a direct connection with the login of requests.
  */
 export async function findChanges(url: string, options: FindOptions): Promise<ChangesConfig> {
   const found = await withClient(url, async (client) => {
@@ -102,18 +105,15 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
     return { ...reading, reasons: [...reading.reasons, ...missing], oid, isLeftOut: false };
   });
   const { reasons, isOwned, isStandby, oid, isLeftOut } = found;
-  const cannot = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
-  const reason = isLeftOut ? LEFT_OUT : cannot;
   return {
-    mode: reason === "" ? "logical" : "none",
-    reason,
+    missing: isLeftOut ? LEFT_OUT : whyUnread(reasons),
     publication: options.publication,
     manager: isOwned ? "login" : "dba",
     url: isStandby ? url : options.changesUrl || url,
     standbyUrl: isStandby ? options.changesUrl : "",
     database: oid,
     isLeftOut,
-    findAgain: () => findChanges(url, options),
+    search: { url, options },
   };
 }
 
@@ -210,57 +210,50 @@ export function changesPool(
   return pool;
 }
 
-/** What the log of a start warns about how changes are read; null if it is by logical decoding, or not at all on purpose. */
+/** What the log of a start warns about; null if changes are read, or not on purpose. */
 export function warningOf({
-  mode,
-  reason,
+  missing,
   isLeftOut,
-}: Pick<ChangesConfig, "mode" | "reason" | "isLeftOut">): string | null {
-  if (mode === "logical" || isLeftOut) return null;
-  return mode === "outbox"
-    ? `changes are read from an outbox table, because ${reason}`
-    : `${reason}. ${ONLY_SUBSCRIPTIONS}`;
+  manager,
+}: Pick<ChangesConfig, "missing" | "isLeftOut" | "manager">): string | null {
+  if (missing === null || isLeftOut) return null;
+  const cure = manager === "service" ? "" : "; the module feed sets it up itself";
+  return `${missing}. Only subscriptions to changes need this${cure}`;
 }
-
-const ONLY_SUBSCRIPTIONS = "Only subscriptions to changes need this; the module feed sets it up itself";
 
 type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "data" | "admin" | "service"> };
 
 /** The feed of the changes of a database that has been opened. */
 export function createFeed({ changes, logins }: Opened, options: FeedOptions): ChangeFeed {
   const { changesMaxBytes: maxBytes, changesOpenTimeout: openTimeout, log, onConnectionError } = options;
-  const { mode, reason, findAgain } = changes;
-  const warning = warningOf(changes);
-  if (warning !== null) log.warn(warning);
-  if (mode !== "none") return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes, openTimeout });
-  const find = async () => {
-    const found = await findAgain!();
-    if (found.mode === "none") throw new ChangesMissing(found.reason);
-    return openSource({ changes: found, logins }, options);
-  };
-  const search = findAgain && {
-    find,
-    onMissing: (missing: string) => missing !== reason && log.warn(missing),
+  const { missing: reason } = changes;
+  if (reason === null) return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes, openTimeout });
+  const search = {
+    reason,
+    async find() {
+      const found = await findAgain(changes);
+      if (found.missing !== null) throw new ChangesMissing(found.missing);
+      return openSource({ changes: found, logins }, options);
+    },
+    onMissing: (missing: string) => log.warn(missing),
     onError: onConnectionError,
   };
-  return new ChangeFeed({ source: null, reason, ...(search && { search }), maxBytes, openTimeout });
+  return new ChangeFeed({ source: null, search, maxBytes, openTimeout });
 }
 
 function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSource {
-  if (changes.mode === "logical")
-    options.log.info(
-      options.sharedLog
-        ? "changes are read from the write-ahead log, by one process for all with the same REDIS_URL"
-        : "changes are read from the write-ahead log",
-    );
+  options.log.info(
+    options.sharedLog
+      ? "changes are read from the write-ahead log, by one process for all with the same REDIS_URL"
+      : "changes are read from the write-ahead log",
+  );
   const publication = publicationOf(changes, [logins.data, logins.admin, logins.service], options);
   return { source: sourceOf(changes, publication, options), publication };
 }
 
 function sourceOf(changes: ChangesConfig, publication: Publication, options: FeedOptions) {
-  const { mode, url, standbyUrl, database, publication: name, manager } = changes;
+  const { url, standbyUrl, database, publication: name, manager } = changes;
   const { instanceId, pool, log, sharedLog, changesMaxBytes: maxBytes, onConnectionError: onError } = options;
-  if (mode === "outbox") return new OutboxSource({ pool, onError });
   const common = {
     ...{ connectionString: standbyUrl || url, pool },
     standby: standbyUrl === "" ? null : changesPool({ url: standbyUrl, manager: "dba" }, onError),
@@ -276,7 +269,7 @@ function sourceOf(changes: ChangesConfig, publication: Publication, options: Fee
 }
 
 function publicationOf(
-  { mode, publication, manager }: ChangesConfig,
+  { publication, manager }: ChangesConfig,
   logins: readonly string[],
   { pool, dbSchemas, log, onConnectionError, onPublicationChange: onChange }: FeedOptions,
 ): Publication {
@@ -286,7 +279,6 @@ function publicationOf(
     manager,
     schemas: dbSchemas,
     logins: logins.map((login) => decodeURIComponent(new URL(login).username)),
-    usesOutbox: mode === "outbox",
     onChange,
     onError: onConnectionError,
     onWarning: (warning) => log.warn(warning),

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import pino, { type Logger } from "pino";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
-import { prepareChanges } from "../../../db/changes/mode.ts";
+import { prepareChanges } from "../../../db/changes/changes-config.ts";
 import type { TestDatabase } from "../../support/database.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -52,10 +52,10 @@ describe("with MIGRATE=off, changes", () => {
     const response = await fetch(`${service.url}/rest/v1/notes`, { headers: { accept: "text/event-stream" } });
     expect([response.status, ((await response.json()) as { message: string }).message]).toEqual([
       400,
-      "changes of public.notes cannot be streamed: this service reads no changes of tables (its log and /health say why)",
+      "changes of public.notes cannot be streamed: this service reads no changes of tables, because its database does not allow logical decoding or has no publication (its log and /health name the SQL that helps)",
     ]);
     expect(await healthOf(service)).toEqual({
-      mode: "none",
+      state: "unavailable",
       reason: expect.stringContaining(
         `changes cannot be read, because the login ${login} may not replicate, and should not, because it serves requests. A superuser can create another login: create role ${name}_changes login replication`,
       ),
@@ -65,7 +65,7 @@ describe("with MIGRATE=off, changes", () => {
   test("are not read without a publication, which the service does not create, and /health says what a DBA can run", async () => {
     await owner.query(`alter role ${login} replication; grant create on database ${name} to ${login}`);
     expect(await healthOf(await startForeign())).toEqual({
-      mode: "none",
+      state: "unavailable",
       reason: expect.stringContaining(
         "a DBA can run: create publication content_changes for table public.notes with (publish_via_partition_root",
       ),
@@ -80,7 +80,6 @@ describe("with MIGRATE=off, changes", () => {
     await expect
       .poll(() => healthOf(service))
       .toMatchObject({
-        mode: "logical",
         state: "resting",
         slot: { temporary: true },
         publication: {
@@ -96,9 +95,7 @@ describe("with MIGRATE=off, changes", () => {
     await owner.query(`create publication content_changes; alter publication content_changes owner to ${login};
       alter table notes owner to ${login}`);
     const service = await startForeign();
-    await expect
-      .poll(() => healthOf(service))
-      .toMatchObject({ mode: "logical", publication: { name: "content_changes", tables: 1 } });
+    await expect.poll(() => healthOf(service)).toMatchObject({ publication: { name: "content_changes", tables: 1 } });
   });
 });
 
@@ -118,24 +115,21 @@ test("without an event trigger, the log and /health say how DDL is noticed, and 
   await owner.query("drop event trigger announce_ddl; drop function announce_ddl; drop table announced");
 });
 
-test("an owner who may not let the login replicate gets the outbox, and the reason", async () => {
+test("an owner who may not let the login replicate gets the statement that does", async () => {
   await owner.query(`create role ${name}_owner login password 'password'; alter role ${login} noreplication`);
   onTestFinished(async () => void (await owner.query(`drop role ${name}_owner`)));
   const client = new pg.Client({ connectionString: urlFor(`${name}_owner`) });
   await client.connect();
-  expect(await prepareChanges(client, urlFor(login))).toMatchObject({
-    mode: "outbox",
-    reason: `the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
-  });
+  expect((await prepareChanges(client, { url: urlFor(login), standbyUrl: "" }, true)).missing).toBe(
+    `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+  );
   await client.end();
 });
 
 test("a table is published when it is granted to callers, without a restart", async () => {
   const service = await startTestService();
   onTestFinished(() => service.stop());
-  await expect
-    .poll(() => healthOf(service))
-    .toMatchObject({ mode: "logical", publication: { name: "content_changes" } });
+  await expect.poll(() => healthOf(service)).toMatchObject({ publication: { name: "content_changes" } });
   const published = async () => (await healthOf(service)).publication.tables;
   await expect.poll(published).toBeGreaterThan(0);
   const tables = await published();
