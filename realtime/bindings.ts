@@ -153,22 +153,24 @@ export class Bindings {
     const schemas = [...catalog.schemas.values()].filter(({ name }) => schema === null || name === schema);
     const tables = schemas.flatMap((each) => [...each.tables.values()]);
     const watches = await Promise.all(tables.map((table) => this.#watchIfPossible(binding, table, caller, subscriber)));
-    const possible = watches.filter((watch) => watch !== null);
+    const possible = watches.filter((watch) => watch !== null && typeof watch !== "string");
     if (possible.length > 0) return possible;
-    throw mayNotSee(`the role ${caller.role} may not read the changes of any table`);
+    const lost = watches.find((watch) => typeof watch === "string");
+    throw lost ? notPossible(lost) : mayNotSee(`the role ${caller.role} may not read the changes of any table`);
   }
 
+  /** Null if the caller may not see the table; why, if its changes do not arrive. */
   async #watchIfPossible(
     binding: Binding,
     table: Table,
     caller: Caller,
     subscriber: Subscriber,
-  ): Promise<ChangeWatch | null> {
+  ): Promise<ChangeWatch | string | null> {
     const name = { schema: table.schema, name: table.name };
     const view = await this.#options.rights.view(name, caller.role);
     if ("refusal" in view) return null;
     const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view));
-    if (all !== null) return null;
+    if (all !== null) return lostAll(name, all);
     const lost = deletes && lostDeletes(name, deletes);
     const { event } = binding.request;
     return {
