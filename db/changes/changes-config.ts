@@ -29,13 +29,11 @@ export type ChangesConfig = {
   readonly standbyUrl: string;
   /** The OID of the database. */
   readonly database: number;
-  /** Whether changes are left out on purpose: MODULES has no feed, and a DBA has made no publication either. */
-  readonly isLeftOut: boolean;
   /** Where `findChanges` looks; null if the service manages the publication. */
   readonly search: { readonly url: string; readonly options: FindOptions } | null;
 };
 
-/** The publication of the service (db/schema/changes/publication.sql). */
+/** The publication of the service (db/modules/feed/publication.sql). */
 export const PUBLICATION = "content_changes";
 
 /**
@@ -57,7 +55,7 @@ export async function prepareChanges(
     missing: whyUnread(refusals.map(({ text }) => text)),
     ...{ publication: PUBLICATION, manager: "service", url, standbyUrl },
     database: await databaseOf(owner),
-    ...{ isLeftOut: false, search: null },
+    search: null,
   };
 }
 
@@ -79,6 +77,7 @@ export type FindOptions = {
   readonly isOptional?: boolean;
 };
 
+/** Why they are not read on purpose: a DBA has made no publication either. */
 const LEFT_OUT = "changes of tables are not read, because MODULES leaves out feed";
 
 /**
@@ -95,24 +94,23 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
       [options.publication, options.logins?.requests],
     );
     const { user, database, oid, isPublished } = rows[0]!;
-    if (options.isOptional && !isPublished) return { ...REFUSED, reasons: [], oid, isLeftOut: true };
+    if (options.isOptional && !isPublished) return { ...REFUSED, missing: LEFT_OUT, oid };
     const reading = options.changesUrl
       ? await withClient(options.changesUrl, (reader) => inspect(reader, client, database, options)).catch(
           refusalOfLogin,
         )
       : await inspect(client, client, database, options);
-    const missing = isPublished ? [] : [await creationFor(client, options, user)];
-    return { ...reading, reasons: [...reading.reasons, ...missing], oid, isLeftOut: false };
+    const creation = isPublished ? [] : [await creationFor(client, options, user)];
+    return { ...reading, missing: whyUnread([...reading.reasons, ...creation]), oid };
   });
-  const { reasons, isOwned, isStandby, oid, isLeftOut } = found;
+  const { missing, isOwned, isStandby, oid } = found;
   return {
-    missing: isLeftOut ? LEFT_OUT : whyUnread(reasons),
+    missing,
     publication: options.publication,
     manager: isOwned ? "login" : "dba",
     url: isStandby ? url : options.changesUrl || url,
     standbyUrl: isStandby ? options.changesUrl : "",
     database: oid,
-    isLeftOut,
     search: { url, options },
   };
 }
@@ -211,12 +209,8 @@ export function changesPool(
 }
 
 /** What the log of a start warns about; null if changes are read, or not on purpose. */
-export function warningOf({
-  missing,
-  isLeftOut,
-  manager,
-}: Pick<ChangesConfig, "missing" | "isLeftOut" | "manager">): string | null {
-  if (missing === null || isLeftOut) return null;
+export function warningOf({ missing, manager }: Pick<ChangesConfig, "missing" | "manager">): string | null {
+  if (missing === null || missing === LEFT_OUT) return null;
   const cure = manager === "service" ? "" : "; the module feed sets it up itself";
   return `${missing}. Only subscriptions to changes need this${cure}`;
 }

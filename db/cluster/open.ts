@@ -171,7 +171,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
 function warnOfChanges(changes: ChangesConfig, log: MigrationLog): void {
   const warning = warningOf(changes);
   if (warning !== null) log("warning", warning);
-  else if (changes.isLeftOut) log("notice", changes.missing!);
+  else if (changes.missing !== null) log("notice", changes.missing);
 }
 
 /** Rejects with MigrationFailure, which names the line. */

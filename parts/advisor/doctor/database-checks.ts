@@ -220,8 +220,6 @@ async function* checkMigrations(client: pg.Client, { config, application }: Conf
   yield* warnings.map(warning);
 }
 
-const OF_SERVICE = { publication: PUBLICATION, manager: "service", isLeftOut: false } as const;
-
 /** A start of the service tries to give the right to read changes, and publishes the tables that callers may read. */
 async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
   const { changesPublication: publication, dbSchemas: schemas, changesUrl, hasFeed } = config;
@@ -229,7 +227,11 @@ async function* checkChanges(client: pg.Client, directUrl: string, config: Confi
   const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
   const ofService = { requests: logins[0]!, changes: loginName(here[0]!.name, "changes") };
   const changes = hasFeed
-    ? ({ ...OF_SERVICE, missing: await whyNoLogical(client, ofService.changes) } as const)
+    ? ({
+        publication: PUBLICATION,
+        manager: "service",
+        missing: await whyNoLogical(client, ofService.changes),
+      } as const)
     : await findChanges(directUrl, {
         ...{ publication, schemas },
         ...(config.isManaged ? { changesUrl: "", logins: ofService, isOptional: true } : { changesUrl }),
