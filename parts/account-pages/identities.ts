@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { problem } from "../../db/problems/problem.ts";
 import { newSecret } from "../../identity/secrets.ts";
-import { LinkBody, parse } from "../../rest-gateway/auth/bodies.ts";
+import { parse } from "../../rest-gateway/auth/bodies.ts";
+import { LinkBody } from "../../rest-gateway/auth/federated/bodies.ts";
 import { describeProvider, linkIdentity } from "../../rest-gateway/auth/federated/identities.ts";
 import { type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
@@ -32,7 +33,7 @@ function beginLink(visit: AccountVisit, name: string): void {
   if (provider === undefined) throw problem("no such identity");
   const verifier = newSecret();
   setFlash(visit, account.id, { verifier });
-  const { url } = auth.federated;
+  const { url } = auth;
   const query = new URLSearchParams({
     mode: "link",
     return_to: `${url}${LINK_IDENTITY_PATH}`,

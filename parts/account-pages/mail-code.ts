@@ -1,6 +1,5 @@
 import { html } from "../../http/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
-import { signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { admitCode } from "../../rest-gateway/auth/mail/sign-in.ts";
 import { SENT } from "../../rest-gateway/auth/pages/done.ts";
@@ -14,6 +13,7 @@ import {
 } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 const PURPOSE = "mail code";

@@ -1,6 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { byMethod } from "../../http/pipeline/express.ts";
-import { readForm } from "../../rest-gateway/auth/federated/browser.ts";
+import { readForm } from "../../rest-gateway/auth/bodies.ts";
 import { failWithPage } from "../../rest-gateway/auth/federated/browser-sign-in.ts";
 import {
   ACCOUNT_CONFIRM_PATH,

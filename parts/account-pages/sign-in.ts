@@ -1,7 +1,6 @@
 import { isRefusal } from "../../db/problems/problem.ts";
 import { type Html, html } from "../../http/pages/html.ts";
 import { LoginBody, PasskeyLoginBody, parse } from "../../rest-gateway/auth/bodies.ts";
-import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
 import {
   alertOf,
   type Field,
@@ -23,6 +22,7 @@ import {
   SIGN_IN_PATH,
   SIGN_UP_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
+import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { providersOf } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";

@@ -4,7 +4,6 @@ import { problem } from "../../db/problems/problem.ts";
 import { html } from "../../http/pages/html.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
-import { signInBrowser } from "../../rest-gateway/auth/federated/browser.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
 import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
 import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
@@ -21,6 +20,7 @@ import {
 } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { providersOf } from "./providers.ts";

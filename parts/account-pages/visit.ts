@@ -1,12 +1,12 @@
 import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
-import { searchOf } from "../../rest-gateway/auth/federated/browser.ts";
-import { parseReturnTo } from "../../rest-gateway/auth/federated/sign-in-request.ts";
 import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
 import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { endedCookie, sessionCookie } from "../../rest-gateway/auth/sessions.ts";
+import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
 
 /** A request of a browser for a page. */
@@ -29,7 +29,7 @@ export type AccountVisit = Omit<Visit, "signedIn"> &
 /** Throws Problem for a `return_to` that is not allowed, as sign-in at a provider does. */
 export function visitOf(call: Call): Visit {
   const query = new URLSearchParams(searchOf(call.request));
-  return { ...call, signedIn: null, query, returnTo: parseReturnTo(query, call.auth.federated.returnUrls) };
+  return { ...call, signedIn: null, query, returnTo: parseReturnTo(query, call.auth.returnUrls) };
 }
 
 /** `/auth/sign-up` → `/auth/sign-up?return_to=…` */

@@ -4,9 +4,9 @@ import {
   COMPLETED,
   FOR_BROWSERS,
   logoutRoutes,
-  NOT_SIGNED_IN,
   startRoute,
 } from "../../rest-gateway/auth/federated/protocol-routes.ts";
+import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
 

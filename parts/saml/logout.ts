@@ -1,7 +1,8 @@
-import { providerOf, searchOf } from "../../rest-gateway/auth/federated/browser.ts";
+import { providerOf } from "../../rest-gateway/auth/federated/browser.ts";
 import { noteLogout, signOutInBrowser } from "../../rest-gateway/auth/federated/logout.ts";
 import { sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
+import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import type { SamlProvider } from "./provider.ts";
 
 /** A sign-out in a browser that begins here, or that the provider requests. */

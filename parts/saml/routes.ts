@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { ok } from "../../rest-gateway/auth/answers.ts";
-import { completeSignIn, readForm } from "../../rest-gateway/auth/federated/browser.ts";
+import { readForm } from "../../rest-gateway/auth/bodies.ts";
+import { completeSignIn } from "../../rest-gateway/auth/federated/browser.ts";
 import {
   COMPLETED,
   FOR_BROWSERS,
   logoutRoutes,
-  NOT_SIGNED_IN,
   startRoute,
 } from "../../rest-gateway/auth/federated/protocol-routes.ts";
+import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Call, type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { named } from "../../rest-gateway/auth/schemas.ts";
 import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";

@@ -85,7 +85,7 @@ async function send(
 /** `?redirect_to=`: a URL that is not allowed is left out, as on the wire of Supabase. */
 export function returnToIn({ auth, request }: AuthCall): string | null {
   const { redirect_to: target } = request.query;
-  return typeof target === "string" ? auth.federated.returnUrls.parse(target) : null;
+  return typeof target === "string" ? auth.returnUrls.parse(target) : null;
 }
 
 /** What a code or a link may be called, and the e-mails that it may come from. */

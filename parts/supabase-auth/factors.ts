@@ -45,7 +45,7 @@ export async function challengeFactor(call: AuthCall): Promise<object> {
   if (factor.factor_type === "webauthn") return challengePasskeyFactor(call, signedIn, factor);
   const id = randomUUID();
   const expiresAt = auth.clock() + CHALLENGE_SECONDS * 1000;
-  await auth.federated.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
+  await auth.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
   return { id, type: "totp", expires_at: Math.floor(expiresAt / 1000) };
 }
 
@@ -61,11 +61,11 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
     return raise(call, signedIn, "mfa/webauthn");
   }
   const key = challengeKey(call, challenge, factor, signedIn);
-  const kept = await auth.federated.once.take<{ readonly expiresAt: number }>("challenge", key);
+  const kept = await auth.once.take<{ readonly expiresAt: number }>("challenge", key);
   if (kept === null) throw problem("factor challenge expired");
   if (!(await isRight(call, signedIn, factor, code ?? ""))) {
     // For another try, until it expires.
-    await auth.federated.once.keep("challenge", key, kept, kept.expiresAt);
+    await auth.once.keep("challenge", key, kept, kept.expiresAt);
     throw problem("factor code wrong");
   }
   return raise(call, signedIn, "totp");

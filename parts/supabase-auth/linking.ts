@@ -18,8 +18,8 @@ export async function ticketUrl(call: AuthCall, provider: string, start: SignInR
   const linking = await linkingOf(call);
   const ticket = newSecret();
   const data: Ticket = { provider, network: networkOf(client.address), start: { ...start, linking } };
-  await auth.federated.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
-  return `${auth.federated.url}/auth/v1/authorize?link=${ticket}`;
+  await auth.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
+  return `${auth.url}/auth/v1/authorize?link=${ticket}`;
 }
 
 /** The user of the request, who may link an identity. Rejects with Problem. */
@@ -38,7 +38,7 @@ export async function linkingOf(call: AuthCall): Promise<Linking> {
  * browser must come from the page to which it returns. Rejects with Problem.
  */
 export async function takeTicket({ auth, request, client }: AuthCall, ticket: string): Promise<Ticket> {
-  const found = await auth.federated.once.take<Ticket>("link", hashOf(ticket));
+  const found = await auth.once.take<Ticket>("link", hashOf(ticket));
   if (found === null || found.network !== networkOf(client.address)) throw problem("link expired");
   const { challenge, returnTo } = found.start;
   const isOwn = request.get("Sec-Fetch-Site") === "same-origin";

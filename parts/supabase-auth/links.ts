@@ -54,9 +54,9 @@ export async function generateLink(call: AuthCall): Promise<object> {
   );
   return {
     ...user,
-    action_link: `${auth.federated.url}${LINK_PATH}?token=${token}`,
+    action_link: `${auth.url}${LINK_PATH}?token=${token}`,
     ...{ email_otp: code, hashed_token: token, verification_type: verified },
-    redirect_to: returnTo ?? new URL("/", auth.federated.url).href,
+    redirect_to: returnTo ?? new URL("/", auth.url).href,
   };
 }
 

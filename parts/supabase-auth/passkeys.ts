@@ -29,10 +29,10 @@ export async function enrollPasskey({ auth }: AuthCall, signedIn: SignedIn, name
   if (name !== "" && (signedIn.user.factors ?? []).some((each) => each.friendly_name === name)) {
     throw problem("factor name taken", { name });
   }
-  if (!auth.passkeys?.isOn) throw problem("passkeys off", { url: auth.federated.url });
+  if (!auth.passkeys?.isOn) throw problem("passkeys off", { url: auth.url });
   const id = randomUUID();
   const expiresAt = auth.clock() + ENROLMENT_SECONDS * 1000;
-  await auth.federated.once.keep("passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
+  await auth.once.keep("passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
   return { id, type: "webauthn", friendly_name: name };
 }
 
@@ -44,7 +44,7 @@ export async function pendingPasskey(
   signedIn: SignedIn,
   id: string,
 ): Promise<PublicFactor | undefined> {
-  const { once } = auth.federated;
+  const { once } = auth;
   const key = pendingKey(id, signedIn);
   const kept = await once.take<Pending>("passkey", key);
   if (kept === null) return undefined;
@@ -54,7 +54,7 @@ export async function pendingPasskey(
 
 /** Ends an enrolment. */
 export const forgetPasskey = ({ auth }: AuthCall, signedIn: SignedIn, id: string) =>
-  auth.federated.once.take<Pending>("passkey", pendingKey(id, signedIn));
+  auth.once.take<Pending>("passkey", pendingKey(id, signedIn));
 
 const pendingKey = (id: string, { session }: SignedIn) => hashOf([id, session].join("\0"));
 

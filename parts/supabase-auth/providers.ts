@@ -3,14 +3,14 @@ import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { CLOCK_TOLERANCE } from "../../identity/verified-tokens.ts";
-import { beginSignIn, searchOf, verifyResponse } from "../../rest-gateway/auth/federated/browser.ts";
+import { beginSignIn, verifyResponse } from "../../rest-gateway/auth/federated/browser.ts";
 import type { CodePurpose } from "../../rest-gateway/auth/federated/completion.ts";
 import { isSignInFailure } from "../../rest-gateway/auth/federated/failure.ts";
 import { linkTo } from "../../rest-gateway/auth/federated/identities.ts";
 import { type Provider, proofOf } from "../../rest-gateway/auth/federated/provider.ts";
 import type { SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
-import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { linkingOf, takeTicket, ticketUrl } from "./linking.ts";
@@ -58,7 +58,7 @@ export async function authorizeSso(call: AuthCall): Promise<object | undefined> 
   );
   const search = new URLSearchParams([["provider", settings.name], ...(parameters as [string, string][])]);
   startIn(call, search, "token");
-  const url = `${auth.federated.url}/auth/v1/authorize?${search}`;
+  const url = `${auth.url}/auth/v1/authorize?${search}`;
   if (sent.skip_http_redirect) return { url };
   return void response.redirect(303, url);
 }
@@ -74,10 +74,14 @@ function requireSamlProvider({ auth }: AuthCall, sent: z.infer<typeof SsoRequest
   return found;
 }
 
-function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode: "token" | "link"): SignInRequest {
+function startIn(
+  { auth: { returnUrls, url } }: AuthCall,
+  sent: URLSearchParams,
+  mode: "token" | "link",
+): SignInRequest {
   const target = sent.get("redirect_to");
   // A URL that is not allowed is replaced, as on the wire of Supabase.
-  const returnTo = (target && federated.returnUrls.parse(target)) || new URL("/", federated.url).href;
+  const returnTo = (target && returnUrls.parse(target)) || new URL("/", url).href;
   return { mode, returnTo, challenge: challengeIn(sent), wire: WIRE };
 }
 
@@ -129,7 +133,8 @@ export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
   if (!provider?.finishIdToken) throw problem("provider off", { name: sent.provider });
   const linking = sent.link_identity ? await linkingOf(call) : null;
   const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
-  const { completion, once } = auth.federated;
+  const { once, federated } = auth;
+  const { completion } = federated;
   const identity = completion.seal(
     await verifyResponse(call, () => provider.finishIdToken!(token)).catch(refuseIdToken),
   );

@@ -103,20 +103,6 @@ const provider = z.object({
 
 export const ProviderListAnswer = named("ProviderList", { data: z.array(provider) });
 
-export const IdentityAnswer = named("Identity", {
-  id: uuid(),
-  provider: text("The name of the provider."),
-  email: z.string().nullable().describe("The e-mail that the provider has sent last."),
-  linkedAt: time("When the identity was linked to the account."),
-  lastUsedAt: timeOrNull("When the user last signed in with it; null if never."),
-});
-export const IdentityListAnswer = named("IdentityList", { data: z.array(IdentityAnswer) });
-
-export const LogoutAnswer = named("FederatedLogout", {
-  ...message,
-  location: z.string().nullable().describe("The URL that ends the sign-in at the provider; null if it has none."),
-});
-
 export const JwksAnswer = named("Jwks", { keys: z.array(z.looseObject({})) });
 
 type BodyOf<Schema> = Schema extends z.ZodType<infer Body> ? Body : unknown;
@@ -126,6 +112,11 @@ export const ok = <Schemas extends readonly BodySchema[]>(
   about: string,
   ...schemas: Schemas
 ): Answer<BodyOf<Schemas[number]>> => ({ status: 200, about, schemas });
+
+export const page = (about: string, ...schemas: readonly BodySchema[]): Answer<unknown> => ({
+  ...ok(about, ...schemas),
+  text: "text/html",
+});
 
 export const created = <Schema extends BodySchema>(about: string, schema: Schema): Answer<BodyOf<Schema>> => ({
   ...ok(about, schema),

@@ -1,6 +1,5 @@
 import type pg from "pg";
 import type { Logger } from "pino";
-import type { Config } from "../../config/config.ts";
 import type { Notifications } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
@@ -15,59 +14,31 @@ import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
-import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
+import { createFederated, type Federated } from "./federated/federated.ts";
 import { AuthFunctions } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
-import { MailService, type MailSettings } from "./mail/mail.ts";
+import { MailService } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
+import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
 import type { Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
 import { PublicUsers } from "./public-users.ts";
 import { isSignupOpen, Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
+import { ReturnUrls } from "./return-urls.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
+import type { AuthSettings } from "./settings.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
-
-export type AuthSettings = FactorSettings &
-  FederatedSettings &
-  MailSettings &
-  Pick<
-    Config,
-    | "dbAnonRole"
-    | "dbRequestCredentials"
-    | "loginAttempts"
-    | "loginAttemptsPerAddress"
-    | "loginWindow"
-    | "registrationsPerAddress"
-    | "auditRetention"
-    | "emailReservation"
-    | "sessionMaxAge"
-    | "jwtRefreshGrace"
-    | "baseUrl"
-    | "corsOrigins"
-    | "mfaIssuer"
-    | "mfaAttempts"
-    | "recentSignIn"
-    | "apiKeysMax"
-    | "sessionsMax"
-    | "userMetadataBytes"
-    | "jwtAud"
-    | "mfaAal1"
-    | "passkeyDomain"
-    | "passwordRules"
-    | "bodyLimit"
-    | "jsonMaxDepth"
-  >;
 
 export type AuthOptions = AuthParts & {
   readonly settings: AuthSettings;
@@ -98,6 +69,10 @@ export type AuthOptions = AuthParts & {
 /** The services behind authentication; each route uses the ones that it needs. */
 export type Auth = {
   readonly settings: AuthSettings;
+  /** The public URL of the service. */
+  readonly url: string;
+  readonly returnUrls: ReturnUrls;
+  readonly once: OneTimeValues;
   /** Whether pages may link to SIGN_IN_PATH and ACCOUNT_PATH. */
   readonly hasAccountPages: boolean;
   readonly repository: AuthRepository;
@@ -171,6 +146,7 @@ export function createAuth({
   const hookFailures = new HookFailures(log);
   const functions = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
   const repository = new AuthRepository(functions);
+  const once = new OneTimeValues(functions);
   const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
@@ -207,7 +183,7 @@ export function createAuth({
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const federated = createFederated({ settings, protocols, url, functions, repository, secret, clock, log });
+  const federated = createFederated({ settings, protocols, url, functions, once, repository, secret, clock, log });
   const forStore = {
     ...{ repository, sessionRows, keys, identities: federated.identities, signIn, csrf, sameOrigin },
     ...{ clock, notifications, onKeyUsed },
@@ -223,6 +199,9 @@ export function createAuth({
   });
   return {
     settings,
+    url,
+    returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
+    once,
     hasAccountPages,
     repository,
     keys,

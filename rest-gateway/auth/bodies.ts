@@ -197,23 +197,6 @@ export const KeyBody = named(
   { others: "refused" },
 );
 
-const signInCode = {
-  signInCode: text(MAX_TOKEN, secret("The parameter `sign_in_code` of the URL at which the sign-in has continued.")),
-  codeVerifier: field(
-    (value) => /^[\w.~-]{43,128}$/.test(value),
-    "must have 43 to 128 letters, digits, -, ., _ and ~",
-    {
-      ...secret("The text whose SHA-256 was sent as `code_challenge`."),
-      minLength: 43,
-      maxLength: 128,
-    },
-  ),
-};
-
-export const SignInCodeBody = named("SignInCode", signInCode);
-
-export const LinkBody = named("IdentityLink", { ...signInCode, password: PASSWORD_IF_OLD, ...PROOF_IF_ENABLED });
-
 export const ConfirmationBody = named("Confirmation", {
   password: CONFIRMED.optional().meta({ ...PASSWORD, description: `The password. ${IF_ANY}` }),
   ...PROOF_IF_ENABLED,
@@ -244,6 +227,18 @@ export const readBody = async (request: IncomingMessage, limits: BodyLimits): Pr
 export async function readOptional<Body>(limits: BodyLimits, request: IncomingMessage, schema: z.ZodType<Body>) {
   const bytes = await readBytes(request, limits.bodyLimit);
   return parse(schema, bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits));
+}
+
+/** Bytes of a form. A response of SAML has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
+const MAX_FORM = 196_608;
+
+/** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
+export async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
+    const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
+    throw problem("unsupported body", { message });
+  }
+  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }
 
 /**

@@ -39,6 +39,7 @@ import { changeEmail, changePassword } from "./login-changes.ts";
 import { MAIL_ROUTES } from "./mail/routes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
+import { PAGE_ROUTES } from "./pages/routes.ts";
 import { type Routes, route } from "./route.ts";
 import { readCsrfToken, readSession, sessionLogin, sessionLogout } from "./sessions.ts";
 import { login, refresh, sendPublicKeys } from "./tokens.ts";
@@ -262,5 +263,6 @@ export const ROUTES: Routes = {
   }),
   ...ADMIN_ROUTES,
   ...MAIL_ROUTES,
+  ...PAGE_ROUTES,
   ...FEDERATED_ROUTES,
 };

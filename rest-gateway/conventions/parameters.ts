@@ -6,6 +6,9 @@ const EVERYWHERE = ["version", "api_key"];
 /** Credentials are read earlier, and are neither stored nor returned in links. */
 export const CREDENTIALS: readonly string[] = [...KEY_PARAMETERS, "_csrf"];
 
+/** `?a=b` → `a=b` */
+export const searchOf = ({ url }: { readonly url: string }) => url.split("?", 2)[1] ?? "";
+
 /** The query parameters of a request. */
 export class Parameters {
   readonly #values: URLSearchParams;

@@ -44,10 +44,10 @@ function wantsJson({ headers: { accept = "" } }: Request, { start }: BrowserSign
 }
 
 /** Where the user can start again: the client's page, if it has to create another challenge. */
-function retryUrl({ federated }: Auth, { provider, start }: BrowserSignIn): string | null {
+function retryUrl({ url: baseUrl }: Auth, { provider, start }: BrowserSignIn): string | null {
   if (provider === null || start === null) return null;
   if (start.challenge !== null) return start.returnTo;
-  const url = new URL(urlOf({ baseUrl: federated.url }, provider.settings));
+  const url = new URL(urlOf({ baseUrl }, provider.settings));
   if (start.returnTo !== null) url.searchParams.set("return_to", start.returnTo);
   return url.href;
 }

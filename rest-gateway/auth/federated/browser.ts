@@ -1,23 +1,13 @@
-import type { IncomingMessage } from "node:http";
-import type { Request } from "express";
 import type { Kind } from "../../../config/providers.ts";
-import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
-import { readBytes } from "../../../http/pipeline/body.ts";
-import type { Account } from "../../../identity/account.ts";
-import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
+import { newSecret } from "../../../identity/secrets.ts";
+import { searchOf } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
-import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse } from "../bodies.ts";
-import { codeFormIn, sendCodeForm } from "../pages/code-form.ts";
-import { stateAfter } from "../pages/form.ts";
 import { type Recipient, sendContinuation } from "../pages/page.ts";
-import { fieldsWithPasskey } from "../pages/passkey-button.ts";
-import { homeOf } from "../pages/paths.ts";
+import { askForCode, sendTokens, signInBrowser } from "../pages/sign-in.ts";
 import type { Call } from "../route.ts";
-import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import type { Client } from "../throttle.ts";
-import { challengeOf, signIn } from "../tokens.ts";
+import { challengeOf } from "../tokens.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { linkTo } from "./identities.ts";
@@ -27,15 +17,12 @@ import type { Wire } from "./wire.ts";
 
 // `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
 
-/** `?a=b` → `a=b` */
-export const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
-
 /** Sends the browser to the provider. What the client wants is kept here, and not in the URL. */
 export const startSignIn =
   (kind: Kind) =>
   async (call: Call): Promise<void> => {
     const provider = providerOf(call, kind);
-    await beginSignIn(call, provider, parseSignInRequest(searchOf(call.request), call.auth.federated.returnUrls));
+    await beginSignIn(call, provider, parseSignInRequest(searchOf(call.request), call.auth.returnUrls));
   };
 
 type Beginning = Pick<Call, "request" | "response"> & { readonly auth: Auth };
@@ -46,14 +33,14 @@ export async function beginSignIn(
   provider: Provider,
   start: SignInRequest,
 ): Promise<void> {
-  const { providers, flows, once } = auth.federated;
+  const { providers, flows } = auth.federated;
   const flow = flows.create();
   const url = await provider.begin(flow);
   // Sign-ins in several tabs share the cookie.
   const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
   const key = flowKey(flow.state, browser, provider.settings.name);
   const data = { ...start, issuer: await providers.issuerOf(provider) };
-  await once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
+  await auth.once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
   response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
   response.redirect(302, url);
 }
@@ -85,7 +72,7 @@ export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchPara
   const login = { account, attempt: [], address, ...proofOf(provider) };
   const wire = wireOf(auth, start);
   if (wire !== null) return sendFragment(call, wire, login, start.returnTo!);
-  if (start.mode === "token") return sendTokens(call, login, start);
+  if (start.mode === "token") return answerTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
 }
 
@@ -108,7 +95,7 @@ export async function verifyResponse<Identity>(
 
 /** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
 async function takeFlow(
-  { auth: { federated }, request: { headers } }: Call,
+  { auth: { federated, once }, request: { headers } }: Call,
   provider: Provider,
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: SignInRequest }> {
@@ -116,7 +103,7 @@ async function takeFlow(
   if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);
-  const found = await federated.once.take<SignInRequest & { readonly issuer: string }>("sign-in", key);
+  const found = await once.take<SignInRequest & { readonly issuer: string }>("sign-in", key);
   if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
   if (issuer !== (await federated.providers.issuerOf(provider)))
@@ -161,94 +148,10 @@ async function sendFragment(
 }
 
 /** For programs that follow the redirects themselves. */
-async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: SignInRequest): Promise<void> {
+async function answerTokens(call: Call, login: AdmittedLogin, { returnTo }: SignInRequest): Promise<void> {
   const { auth, request } = call;
-  if (!login.account.hasFactor) return answerTokens(call, login, returnTo);
+  if (!login.account.hasFactor) return sendTokens(call, login, returnTo);
   // A person in a browser, who cannot send the code to POST /auth/login.
   if (request.headers["sec-fetch-mode"] === "navigate") return askForCode(call, login, returnTo, "token");
   throw challengeOf(auth, login.account, login);
-}
-
-async function answerTokens(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  const signedIn = await signIn(call, login);
-  call.response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
-}
-
-/** Sets the cookie of a session, and continues; after the code of the second factor, if one is enabled. */
-export async function signInBrowser(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  if (login.account.hasFactor) return askForCode(call, login, returnTo);
-  await sendSession(call, login, returnTo);
-}
-
-/** Sets the cookie of a session, for a sign-in that has proved the second factor if there is one. */
-export async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  await startSession(call, login);
-  continueAt(call, returnTo ?? homeOf(call.auth));
-}
-
-/**
- * A redirect to a path, if the browser sends the new cookie after it: that is, after a form of a page of this service, and not of a
- * provider. The host is that of the page, because the service may have several. A path that begins with // would name another host.
- */
-function continueAt({ auth, request, response, attempt }: Call, url: string): void {
-  const { origin, pathname, search, hash } = new URL(url);
-  const isOwn = origin === new URL(auth.federated.url).origin && !pathname.startsWith("//");
-  const isAfterForm = request.method === "POST" && attempt.provider === null;
-  if (isOwn && isAfterForm) response.redirect(303, pathname + search + hash);
-  else sendContinuation({ auth, response }, url);
-}
-
-/** The sign-in at the provider, or by e-mail, replaces the password, but not the second factor of the account. */
-export async function askForCode(
-  to: Recipient,
-  login: Pick<AdmittedLogin, "provider" | "bySaml" | "byMail"> & {
-    readonly account: Pick<Account, "id" | "epoch" | "factorKinds">;
-  },
-  returnTo: string | null,
-  mode: "session" | "token" = "session",
-): Promise<void> {
-  const { tokens, federated, clock } = to.auth;
-  const challenge = tokens.issueChallenge(login.account, login);
-  await federated.once.keep("return", hashOf(challenge), { returnTo, mode }, clock() + CHALLENGE_SECONDS * 1000);
-  sendCodeForm(to, { challenge, kinds: login.account.factorKinds });
-}
-
-/** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
-export async function completeWithCode(call: Call): Promise<void> {
-  const { auth, client } = call;
-  const { federated } = auth;
-  const form = await readForm(call.request);
-  const codeForm = codeFormIn(form);
-  const { challenge } = codeForm;
-  try {
-    const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
-    const kept = await federated.once.take<Pick<SignInRequest, "returnTo" | "mode">>("return", hashOf(challenge));
-    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
-    await (kept.mode === "token" ? answerTokens : sendSession)(call, login, kept.returnTo);
-  } catch (error) {
-    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code" || field === "passkey"))
-      return sendCodeForm(call, codeForm, stateAfter(error, form));
-    const isOver = isRefusal(error) && /challenge$/.test(error.reason);
-    throw isOver ? signInFailure("expired", error.reason) : error;
-  }
-}
-
-/** The code, or the passkey, that completes a sign-in. */
-function proofOfChallenge(form: URLSearchParams): ChallengeInput {
-  const fields = fieldsWithPasskey(form);
-  if (fields.passkey === undefined) return parse(ChallengeBody, fields);
-  const { challenge, passkey } = parse(ChallengePasskeyBody, fields);
-  return { challenge, code: passkey };
-}
-
-/** Bytes of a form. A response of SAML has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
-const MAX_FORM = 196_608;
-
-/** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
-export async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
-  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
-    const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
-    throw problem("unsupported body", { message });
-  }
-  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import type { Account } from "../../../identity/account.ts";
-import type { IdentityAnswer } from "../answers.ts";
-import { type AuthFunctions, bytes, time } from "../functions.ts";
+import { type AuthFunctions, bytes } from "../functions.ts";
 import { loginForms, normalizedEmail } from "../login-names.ts";
 import type { CurrentSignIn } from "../session-repository.ts";
+import type { IdentityAnswer } from "./answers.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
 /** An identity as its owner reads it. */
@@ -109,49 +109,5 @@ export class IdentityRepository {
     type Found = { readonly subject: string; readonly signIn: string };
     const found = await this.#functions.call<Found | null>("take_sign_in($1, $2)", [userId, issuer]);
     return found && { subject: found.subject, signIn: Buffer.from(found.signIn, "hex") };
-  }
-}
-
-/**
- * What may be used once:
- * - sign-in: a sign-in at a provider that has begun, until the provider responds
- * - code: an identity that a provider has confirmed, until the client that began exchanges its sign-in code
- * - return: where the browser continues after the code of the second factor
- * - link: what a browser shall begin at a provider for a user of /auth/v1
- * - logout: a sign-out at a provider, until the provider responds
- * - challenge: a challenge of a second factor at /auth/v1, until its code is sent
- * - passkey: the enrolment of a passkey at /auth/v1, until it is added
- * - assertion: a SAML assertion, which is kept and never taken
- * - id token: an ID token that a client of /auth/v1 has sent, which is kept and never taken
- */
-type OneTimeKind =
-  | "sign-in"
-  | "code"
-  | "return"
-  | "link"
-  | "logout"
-  | "challenge"
-  | "passkey"
-  | "assertion"
-  | "id token";
-
-/** Values that are kept until they are taken, each in one statement. */
-export class OneTimeValues {
-  readonly #functions: AuthFunctions;
-
-  constructor(functions: AuthFunctions) {
-    this.#functions = functions;
-  }
-
-  /** `key` is a SHA-256, `expiresAt` in milliseconds since 1970. Returns false if the key is kept already. */
-  keep(kind: OneTimeKind, key: Buffer, data: object, expiresAt: number): Promise<boolean> {
-    const values = [kind, bytes(key), JSON.stringify(data), time(expiresAt)];
-    return this.#functions.call("keep_once($1, $2::bytea, $3::jsonb, $4::timestamptz)", values);
-  }
-
-  /** The data, which are deleted; null if there are none or they have expired. */
-  take<Data>(kind: OneTimeKind, key: Buffer): Promise<Data | null> {
-    const values = [kind, bytes(key), this.#functions.now()];
-    return this.#functions.call("take_once($1, $2::bytea, $3::timestamptz)", values);
   }
 }

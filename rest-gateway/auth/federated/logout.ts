@@ -1,16 +1,16 @@
 import type { Kind } from "../../../config/providers.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
-import { Parameters } from "../../conventions/parameters.ts";
+import { Parameters, searchOf } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
 import { type Recipient, sendSignedOut } from "../pages/page.ts";
+import { parseReturnTo } from "../return-urls.ts";
 import type { Call } from "../route.ts";
 import { endedCookie } from "../sessions.ts";
 import type { Client } from "../throttle.ts";
-import { providerOf, searchOf } from "./browser.ts";
+import { providerOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import type { Provider } from "./provider.ts";
-import { parseReturnTo } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.
 
@@ -32,8 +32,8 @@ export const signOutInBrowser =
   };
 
 async function endSession({ auth, request, response, client }: Call, provider: Provider): Promise<void> {
-  const { federated, sessions } = auth;
-  const returnTo = parseReturnTo(readParameters(searchOf(request)), federated.returnUrls);
+  const { returnUrls, sessions } = auth;
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), returnUrls);
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
@@ -51,9 +51,9 @@ async function endSession({ auth, request, response, client }: Call, provider: P
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
 export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => {
   const { auth, request, response, client, signedIn } = call;
-  const { federated, sessionRows, sessions, forget } = auth;
+  const { returnUrls, sessionRows, sessions, forget } = auth;
   const provider = providerOf(call, kind);
-  const returnTo = parseReturnTo(readParameters(searchOf(request)), federated.returnUrls);
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), returnUrls);
   const { id, caller } = signedIn;
   const { url: location, isUnavailable } = await providerUrl(auth, provider, id, returnTo);
   const session = caller.credential?.kind === "session" ? identityOf(request).credentials.session : null;
@@ -84,12 +84,12 @@ type ProviderUrl = { readonly url: string | null; readonly isUnavailable: boolea
 
 /** The URL at the provider that ends the user's sign-in there; null if it has none. A provider at fault does not prevent a sign-out here. */
 async function providerUrl(
-  { federated, clock }: Auth,
+  { federated, once, clock }: Auth,
   provider: Provider,
   userId: string | null,
   returnTo: string | null,
 ): Promise<ProviderUrl> {
-  const { providers, completion, flows, once, log } = federated;
+  const { providers, completion, flows, log } = federated;
   const { name } = provider.settings;
   try {
     const issuer = await providers.issuerOf(provider);
@@ -109,7 +109,8 @@ async function providerUrl(
 
 /** The provider has sent the browser back. */
 async function signedOutAtProvider(to: Recipient, provider: Provider, state: string, query: string): Promise<void> {
-  const { once, flows, log } = to.auth.federated;
+  const { once, federated } = to.auth;
+  const { flows, log } = federated;
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
   const kept = key && (await once.take<{ readonly returnTo: string | null }>("logout", key));
   if (kept !== null) {

@@ -2,8 +2,10 @@ import type { Kind } from "../../../config/providers.ts";
 import type { ProblemStatus } from "../../openapi/conventions/responses.ts";
 import type { Parameter } from "../../openapi/document.ts";
 import { queryParameter } from "../../openapi/schema-parts.ts";
-import { LogoutAnswer, ok, SignedInAnswer, withCookie } from "../answers.ts";
-import { type Answer, type BodySchema, type Route, type Routes, route } from "../route.ts";
+import { ok, page, SignedInAnswer, withCookie } from "../answers.ts";
+import { NOT_SIGNED_IN } from "../pages/failure.ts";
+import { type Answer, type Route, type Routes, route } from "../route.ts";
+import { LogoutAnswer } from "./answers.ts";
 import { startSignIn } from "./browser.ts";
 import { signOutByClient } from "./logout.ts";
 import { MODES } from "./sign-in-request.ts";
@@ -29,10 +31,6 @@ const START = [
   queryParameter("code_challenge_method", "Only `S256`.", { type: "string", enum: ["S256"] }),
 ];
 
-export const page = (about: string, ...schemas: readonly BodySchema[]): Answer<unknown> => ({
-  ...ok(about, ...schemas),
-  text: "text/html",
-});
 const redirect = (status: 302 | 303, about: string): Answer<unknown> => ({
   ...ok(about),
   status,
@@ -42,7 +40,6 @@ const redirect = (status: 302 | 303, about: string): Answer<unknown> => ({
 export const FOR_BROWSERS = "Errors are pages if the client accepts HTML.";
 const SIGNED_IN = "Signed in. The page continues at `return_to`.";
 export const COMPLETED = withCookie(page(SIGNED_IN, SignedInAnswer));
-export const NOT_SIGNED_IN = "You are not signed in";
 const NOT_SIGNED_OUT = "You are not signed out";
 
 /** Where a sign-in at a provider of this kind begins. */

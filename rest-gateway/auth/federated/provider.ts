@@ -3,9 +3,9 @@ import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
 import type { ProviderSettings } from "../../../config/providers.ts";
 import type { Clock, Proof } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
+import type { OneTimeValues } from "../one-time-values.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
-import type { OneTimeValues } from "./identity-repository.ts";
 
 /** What providers need. */
 export type ProviderContext = {

@@ -1,55 +1,11 @@
-import { z } from "zod";
-import {
-  created,
-  IdentityAnswer,
-  IdentityListAnswer,
-  noContent,
-  ok,
-  ProviderListAnswer,
-  SignedInAnswer,
-  withCookie,
-} from "../answers.ts";
-import { LinkBody, SignInCodeBody } from "../bodies.ts";
-import { CODE_PATH } from "../pages/paths.ts";
+import { created, noContent, ok, SignedInAnswer } from "../answers.ts";
 import { type Routes, route } from "../route.ts";
-import { named } from "../schemas.ts";
-import { completeWithCode } from "./browser.ts";
-import { exchangeSignInCode, linkIdentity, listIdentities, listProviders, unlinkIdentity } from "./identities.ts";
-import { NOT_SIGNED_IN, page } from "./protocol-routes.ts";
-
-const CodeForm = named("FederatedCode", {
-  challenge: z.string().describe("The challenge in the page."),
-  code: z.string().optional().describe("The code that the app shows, or a backup code."),
-  passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
-  kinds: z.string().optional().describe("What the page offers: `totp`, `passkey` or both."),
-});
+import { IdentityAnswer, IdentityListAnswer } from "./answers.ts";
+import { LinkBody, SignInCodeBody } from "./bodies.ts";
+import { exchangeSignInCode, linkIdentity, listIdentities, unlinkIdentity } from "./identities.ts";
 
 /** The routes of sign-in at identity providers, without those of each protocol. */
 export const FEDERATED_ROUTES: Routes = {
-  "GET /auth/providers": route({
-    operationId: "listProviders",
-    summary: "List the identity providers",
-    description: "For the buttons of a login page.",
-    credential: "none",
-    answer: ok("All providers, in the order of the file.", ProviderListAnswer),
-    handle: listProviders,
-  }),
-  [`POST ${CODE_PATH}`]: route({
-    operationId: "completeSignInWithCode",
-    summary: "Complete a sign-in with the code of the second factor",
-    description: "The form that the browser shows after a sign-in at a provider, if the account has a second factor.",
-    credential: "none",
-    sameOrigin: true,
-    form: CodeForm,
-    answer: withCookie({
-      ...page("Signed in: where the browser continues. For a URL of another origin, a page continues."),
-      status: 303,
-      headers: ["Location"],
-    }),
-    problems: [400, 401, 403],
-    errorPage: NOT_SIGNED_IN,
-    handle: completeWithCode,
-  }),
   "POST /auth/federated/token": route({
     operationId: "exchangeSignInCode",
     summary: "Exchange a sign-in code for tokens",

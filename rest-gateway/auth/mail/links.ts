@@ -1,10 +1,10 @@
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { type Html, html } from "../../../http/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
+import { searchOf } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
-import { parse } from "../bodies.ts";
-import { readForm, searchOf } from "../federated/browser.ts";
+import { parse, readForm } from "../bodies.ts";
 import { codeFieldOf, passkeyForCode } from "../pages/code-field.ts";
 import { type Done, doneUrl } from "../pages/done.ts";
 import {

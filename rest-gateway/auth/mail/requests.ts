@@ -22,8 +22,8 @@ export const requestMail = (kind: RequestedKind) => async (call: Call<"none", z.
 };
 
 /** The URL at which the user continues. Throws Problem for one that is not allowed. */
-export function returnToOf({ federated }: Auth, given: string | null | undefined): string | null {
-  const returnTo = given == null ? null : federated.returnUrls.parse(given);
+export function returnToOf({ returnUrls }: Auth, given: string | null | undefined): string | null {
+  const returnTo = given == null ? null : returnUrls.parse(given);
   if (given != null && returnTo === null) throw badFields([RETURN_TO]);
   return returnTo;
 }

@@ -1,8 +1,8 @@
 import { queryParameter } from "../../openapi/schema-parts.ts";
-import { accepted, MessageAnswer, ok, SignedInAnswer } from "../answers.ts";
+import { accepted, MessageAnswer, ok, page, SignedInAnswer } from "../answers.ts";
 import { showDone } from "../pages/done.ts";
 import { DONE_PATH } from "../pages/paths.ts";
-import { type Answer, type Routes, route } from "../route.ts";
+import { type Routes, route } from "../route.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
 import { confirmEmail } from "./confirmations.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
@@ -12,7 +12,6 @@ import { requestMail, resetPassword, undoEmail } from "./requests.ts";
 import { signInWithCode, signInWithLink } from "./sign-in.ts";
 
 const SENT = accepted("An e-mail is on its way, for every address.", MessageAnswer);
-const page = (about: string): Answer<unknown> => ({ ...ok(about), text: "text/html" });
 const NOT_VALID = "This link does not work";
 
 /** The routes of sign-in by e-mail. */

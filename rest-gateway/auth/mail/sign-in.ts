@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
-import { signInBrowser } from "../federated/browser.ts";
+import { signInBrowser } from "../pages/sign-in.ts";
 import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, type SignedIn, signIn } from "../tokens.ts";

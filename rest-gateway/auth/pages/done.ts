@@ -1,6 +1,6 @@
 import { html } from "../../../http/pages/html.ts";
+import { searchOf } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
-import { searchOf } from "../federated/browser.ts";
 import type { Call } from "../route.ts";
 import { sendPage } from "./page.ts";
 import { DONE_PATH, pathOf, SIGN_IN_PATH } from "./paths.ts";
@@ -51,7 +51,7 @@ export async function showDone(call: Call): Promise<void> {
   const name = query.get("of") as Done;
   const page: DonePage = Object.hasOwn(PAGES, name) ? PAGES[name] : PAGES["signed-out"];
   const sent = query.get("return_to");
-  const returnTo = sent === null ? null : auth.federated.returnUrls.parse(sent);
+  const returnTo = sent === null ? null : auth.returnUrls.parse(sent);
   const next = page.signsIn ? nextOf(auth, returnTo) : null;
   const main = html`<p role="status">${page.about}</p>
 ${next && html`<p><a class="button" href="${next.url}">${next.name}</a></p>`}`;

@@ -3,6 +3,9 @@ import { sentence } from "./form.ts";
 import { type Recipient, sendPage } from "./page.ts";
 import { pathOf, SIGN_IN_PATH } from "./paths.ts";
 
+/** The title of the page after a sign-in that has failed. */
+export const NOT_SIGNED_IN = "You are not signed in";
+
 export type Failure = {
   readonly status: number;
   readonly title: string;

@@ -43,9 +43,8 @@ export const LINK_IDENTITY_PATH = `${ACCOUNT_PATH}/identities`;
 export const UNLINK_PATH = `${LINK_IDENTITY_PATH}/unlinked`;
 
 /** `/auth/link` → `/v1/auth/link` behind a proxy at https://example.com/v1 */
-export const pathOf = ({ federated }: Pick<Auth, "federated">, path: string): string =>
-  new URL(`${federated.url}${path}`).pathname.replace(/\/$/, "");
+export const pathOf = ({ url }: Pick<Auth, "url">, path: string): string =>
+  new URL(`${url}${path}`).pathname.replace(/\/$/, "");
 
 /** Where a user who signs in continues, if nothing else is said. */
-export const homeOf = ({ hasAccountPages, federated: { url } }: Auth): string =>
-  `${url}${hasAccountPages ? ACCOUNT_PATH : "/"}`;
+export const homeOf = ({ hasAccountPages, url }: Auth): string => `${url}${hasAccountPages ? ACCOUNT_PATH : "/"}`;

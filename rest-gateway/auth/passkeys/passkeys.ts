@@ -117,8 +117,8 @@ export type CreatePasskeys = (options: {
 }) => Passkeys;
 
 /** Throws Problem where no part brings passkeys. */
-export function passkeysIn({ passkeys, federated }: Pick<Auth, "passkeys" | "federated">): Passkeys {
-  if (passkeys === null) throw problem("passkeys off", { url: federated.url });
+export function passkeysIn({ passkeys, url }: Pick<Auth, "passkeys" | "url">): Passkeys {
+  if (passkeys === null) throw problem("passkeys off", { url });
   return passkeys;
 }
 

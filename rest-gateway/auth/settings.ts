@@ -1,0 +1,37 @@
+import type { Config } from "../../config/config.ts";
+import type { FederatedSettings } from "./federated/federated.ts";
+import type { MailSettings } from "./mail/mail.ts";
+import type { FactorSettings } from "./second-factor.ts";
+
+/** The settings of authentication. */
+export type AuthSettings = FactorSettings &
+  FederatedSettings &
+  MailSettings &
+  Pick<
+    Config,
+    | "dbAnonRole"
+    | "dbRequestCredentials"
+    | "loginAttempts"
+    | "loginAttemptsPerAddress"
+    | "loginWindow"
+    | "registrationsPerAddress"
+    | "auditRetention"
+    | "emailReservation"
+    | "sessionMaxAge"
+    | "jwtRefreshGrace"
+    | "baseUrl"
+    | "corsOrigins"
+    | "authReturnOrigins"
+    | "mfaIssuer"
+    | "mfaAttempts"
+    | "recentSignIn"
+    | "apiKeysMax"
+    | "sessionsMax"
+    | "userMetadataBytes"
+    | "jwtAud"
+    | "mfaAal1"
+    | "passkeyDomain"
+    | "passwordRules"
+    | "bodyLimit"
+    | "jsonMaxDepth"
+  >;
