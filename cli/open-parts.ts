@@ -1,11 +1,11 @@
 import type { ClientBase } from "pg";
 import type { Configured } from "../app/configured.ts";
-import type { ProviderReader } from "../config/providers.ts";
+import type { ProviderReader, ProviderSettings } from "../config/providers.ts";
 import type { Finding } from "../db/findings/finding.ts";
 import { PARTS } from "../parts/list.ts";
-import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
+import type { DiagnoseProvider, DiagnosisOptions } from "../rest-gateway/auth/federated.ts";
 import type { Part } from "../service/part.ts";
-import { type ListedPart, partsFor, protocolsOf, withOwnParts } from "../service/parts.ts";
+import { type ListedPart, partsFor, providerKindsOf, withOwnParts } from "../service/parts.ts";
 
 /** All parts, whether they are open or not. Throws ConfigError. */
 export const allParts = ({ application }: Configured): readonly ListedPart[] => withOwnParts(PARTS, application);
@@ -14,12 +14,19 @@ export const allParts = ({ application }: Configured): readonly ListedPart[] => 
 export const openParts = (configured: Configured): Promise<readonly Part[]> =>
   partsFor(allParts(configured), configured.config);
 
-/** The protocols of these parts, and what reads providers of them too. */
-export async function readProtocols(
-  configured: Configured,
-): Promise<{ readonly protocols: readonly Protocol[]; readonly reader: ProviderReader }> {
-  const protocols = protocolsOf(await openParts(configured));
-  return { protocols, reader: configured.config.providers.with(protocols) };
+/** What reads the identity providers that these parts know, and what checks one. */
+export async function readProviders(configured: Configured): Promise<{
+  readonly reader: ProviderReader;
+  diagnose(settings: ProviderSettings, options: DiagnosisOptions): ReturnType<DiagnoseProvider>;
+}> {
+  const parts = await openParts(configured);
+  const providerKinds = providerKindsOf(parts);
+  const part = parts.find(({ diagnoseProvider }) => diagnoseProvider);
+  return {
+    reader: configured.config.providers.with(providerKinds),
+    // Without this part, no provider can be read.
+    diagnose: (settings, options) => part!.diagnoseProvider!(settings, { ...options, providerKinds }),
+  };
 }
 
 /** Finds what is wrong in a database, as these parts see it. */

@@ -2,6 +2,7 @@ import type { ClientBase } from "pg";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
+import type { ProviderKind } from "../config/providers.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";
@@ -24,7 +25,7 @@ import type {
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
-import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
+import type { CreateFederated, DiagnoseProvider } from "../rest-gateway/auth/federated.ts";
 import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
@@ -56,8 +57,11 @@ export type Part = {
   readonly errors?: HttpEnvelope;
   /** Routes of authentication: they are served with those of the core, and described with them in the OpenAPI documents. */
   readonly authRoutes?: Routes;
-  /** How users sign in at identity providers. */
-  readonly protocols?: readonly Protocol[];
+  /** The kinds of identity providers at which users sign in. */
+  readonly providerKinds?: readonly ProviderKind[];
+  /** What signs users in at identity providers, those of the kinds of all parts. */
+  readonly federated?: CreateFederated;
+  readonly diagnoseProvider?: DiagnoseProvider;
   /** What creates and verifies passkeys. */
   readonly passkeys?: CreatePasskeys;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */

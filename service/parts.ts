@@ -3,9 +3,9 @@ import { placeOf } from "../app/origin.ts";
 import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
+import type { ProviderKind } from "../config/providers.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
-import type { Protocol } from "../rest-gateway/auth/federated/protocol.ts";
 import type { AuthParts } from "../rest-gateway/auth/parts.ts";
 import type { Routes } from "../rest-gateway/auth/route.ts";
 import { ROUTES } from "../rest-gateway/auth/routes.ts";
@@ -67,18 +67,19 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
 /** The parts of a service. Throws ConfigError, also if AUTH_PROVIDERS needs one that is not open. */
 export async function partsFor(list: readonly ListedPart[], config: Config): Promise<readonly Part[]> {
   const parts = await loadParts(list, config);
-  config.providers.with(protocolsOf(parts)).readFile();
+  config.providers.with(providerKindsOf(parts)).readFile();
   return parts;
 }
 
-/** How users sign in at identity providers. */
-export const protocolsOf = (parts: readonly Part[]): readonly Protocol[] =>
-  parts.flatMap(({ protocols }) => protocols ?? []);
+/** The kinds of identity providers at which users sign in. */
+export const providerKindsOf = (parts: readonly Part[]): readonly ProviderKind[] =>
+  parts.flatMap(({ providerKinds }) => providerKinds ?? []);
 
 /** What parts bring to authentication. */
 export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts => ({
   hasAccountPages: hasAccountPages(parts, config),
-  protocols: protocolsOf(parts),
+  providerKinds: providerKindsOf(parts),
+  createFederated: parts.find(({ federated }) => federated)?.federated ?? null,
   createPasskeys: parts.find(({ passkeys }) => passkeys)?.passkeys ?? null,
 });
 

@@ -262,9 +262,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reloadSchema: () => notifications.reloadSchema(),
     reloadSettings: async () => {
       if (!(await reloadSettings(settings, options.reread ?? (() => config), log))) return;
-      await auth?.federated.providers
-        .load()
-        .catch((err) => log.error({ err }, "the identity providers cannot be read"));
+      await auth?.federated?.load().catch((err) => log.error({ err }, "the identity providers cannot be read"));
     },
     databaseLost: lossOf(app.opened, () => stopped !== undefined),
   };

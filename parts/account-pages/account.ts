@@ -1,5 +1,5 @@
 import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
-import { describeProvider, listIdentities } from "../../rest-gateway/auth/federated/identities.ts";
+import { type LinkedIdentity, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { listKeys } from "../../rest-gateway/auth/keys.ts";
 import { listSessions } from "../../rest-gateway/auth/own-sessions.ts";
 import { actionOf, noticeOf } from "../../rest-gateway/auth/pages/form.ts";
@@ -26,7 +26,7 @@ import type { AccountVisit } from "./visit.ts";
 /** `GET /auth/account`: all that a user may see and change of the account. */
 export async function showAccount(visit: AccountVisit): Promise<void> {
   const { flash } = visit;
-  const lists = [listSessions(visit), listKeys(visit), listIdentities(visit), factorsOf(visit)] as const;
+  const lists = [listSessions(visit), listKeys(visit), linkedTo(visit), factorsOf(visit)] as const;
   const [sessions, keys, identities, factors] = await Promise.all(lists);
   const main = html`${flash.notice === undefined ? null : noticeOf(flash.notice)}
 ${flash.key === undefined ? null : shownOnce("Your new API key", "It is shown only now: copy it.", [flash.key])}
@@ -34,7 +34,7 @@ ${flash.codes === undefined ? null : shownOnce("Your backup codes", "They are sh
 ${profileOf(visit)}
 ${factors}
 ${sessionsOf(visit, sessions.data)}
-${identitiesOf(visit, identities.data)}
+${identitiesOf(visit, identities)}
 ${keysOf(visit, keys.data)}`;
   const out = actionOf(visit, SIGN_OUT_PATH, {}, "Sign out", "quiet");
   endFlash(visit);
@@ -83,10 +83,11 @@ ${sessions.length > 1 ? actionOf(visit, SESSIONS_PATH, { id: "others" }, "Sign o
 </section>`;
 }
 
-type Identities = Awaited<ReturnType<typeof listIdentities>>["data"];
+const linkedTo = async ({ auth: { federated }, signedIn }: AccountVisit): Promise<readonly LinkedIdentity[]> =>
+  federated === null ? [] : federated.identitiesOf(signedIn.id);
 
-function identitiesOf(visit: AccountVisit, identities: Identities): Html | null {
-  const providers = visit.auth.federated.providers.list().map(describeProvider);
+function identitiesOf(visit: AccountVisit, identities: readonly LinkedIdentity[]): Html | null {
+  const providers = providersOf(visit.auth);
   if (providers.length + identities.length === 0) return null;
   const titleOf = (name: string) => providers.find((each) => each.name === name)?.title ?? name;
   const items = identities.map(

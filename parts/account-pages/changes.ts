@@ -1,10 +1,11 @@
+import { problem } from "../../db/problems/problem.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
-import { unlinkIdentity } from "../../rest-gateway/auth/federated/identities.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
 import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
 import { deleteSession, signOut } from "../../rest-gateway/auth/own-sessions.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { invalidId } from "../../rest-gateway/conventions/problem.ts";
 import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
@@ -31,7 +32,10 @@ export async function revokeKeyOnPage(visit: AccountVisit, form: URLSearchParams
 
 export async function unlinkOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   if (!isRecent(visit.auth, visit.signedIn)) return signInAgain(visit, pathOf(visit.auth, ACCOUNT_PATH), "recent");
-  await unlinkIdentity({ ...visit, id: idIn(form) });
+  const { auth, signedIn, client } = visit;
+  const id = idIn(form);
+  if (auth.federated === null) throw problem("no such identity");
+  if (!(await auth.federated.unlink(currentSignInOf(signedIn), id, client))) throw problem("revoked token");
   continueAt(visit, ACCOUNT_PATH, { notice: "The identity is unlinked. All other sign-ins have ended." });
 }
 

@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
 import { problem } from "../../db/problems/problem.ts";
 import { newSecret } from "../../identity/secrets.ts";
-import { parse } from "../../rest-gateway/auth/bodies.ts";
-import { LinkBody } from "../../rest-gateway/auth/federated/bodies.ts";
-import { describeProvider, linkIdentity } from "../../rest-gateway/auth/federated/identities.ts";
+import { describeProvider, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
@@ -17,8 +15,10 @@ export async function linkOnPage(visit: AccountVisit, form: URLSearchParams): Pr
   const signInCode = form.get("signInCode");
   if (signInCode === null) return beginLink(visit, form.get("provider") ?? "");
   try {
-    const body = parse(LinkBody, { ...fieldsWithPasskey(form), codeVerifier: visit.flash.verifier ?? "" });
-    await linkIdentity({ ...visit, body });
+    const { federated } = visit.auth;
+    if (federated === null) throw problem("invalid sign-in code");
+    const body = { ...fieldsWithPasskey(form), codeVerifier: visit.flash.verifier ?? "" };
+    await federated.link({ ...visit, body });
     visit.response.removeHeader("Location");
     continueAt(visit, ACCOUNT_PATH, { notice: "The identity is linked. You can sign in with it." });
   } catch (error) {
@@ -29,7 +29,7 @@ export async function linkOnPage(visit: AccountVisit, form: URLSearchParams): Pr
 /** The browser signs in at the provider, with a challenge whose verifier only its cookie has. */
 function beginLink(visit: AccountVisit, name: string): void {
   const { auth, account } = visit;
-  const provider = auth.federated.providers.list().find(({ settings }) => settings.name === name);
+  const provider = providersOf(auth).find((each) => each.name === name);
   if (provider === undefined) throw problem("no such identity");
   const verifier = newSecret();
   setFlash(visit, account.id, { verifier });

@@ -1,11 +1,11 @@
 import { type Html, html } from "../../http/pages/html.ts";
-import { describeProvider } from "../../rest-gateway/auth/federated/identities.ts";
+import { describeProvider, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import type { Visit } from "./visit.ts";
 
 /** A link to each identity provider. It is no form, because a form may not lead to another site. */
-export function providersOf({ auth, returnTo }: Visit): Html | null {
-  const providers = auth.federated.providers.list().map(describeProvider);
+export function providerLinks({ auth, returnTo }: Visit): Html | null {
+  const providers = providersOf(auth).map(describeProvider);
   if (providers.length === 0) return null;
   const query = new URLSearchParams({ return_to: returnTo ?? pathOf(auth, ACCOUNT_PATH) }).toString();
   return html`<p class="or"><span>or</span></p>

@@ -1,7 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { byMethod } from "../../http/pipeline/express.ts";
 import { readForm } from "../../rest-gateway/auth/bodies.ts";
-import { failWithPage } from "../../rest-gateway/auth/federated/browser-sign-in.ts";
+import { failWithPage } from "../../rest-gateway/auth/pages/failure.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   ACCOUNT_PATH,

@@ -24,7 +24,7 @@ import {
 } from "../../rest-gateway/auth/pages/paths.ts";
 import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
-import { providersOf } from "./providers.ts";
+import { providerLinks } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
 
 const FIELDS: readonly Field[] = [
@@ -92,7 +92,7 @@ function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
   const main = html`${before}
 ${formOf(form, state)}
 ${passkey && html`<form method="post" action="${withReturnTo(visit, PASSKEY_SIGN_IN_PATH)}">${passkey}</form>`}
-${providersOf(visit)}
+${providerLinks(visit)}
 ${others.length === 0 ? null : html`<ul class="links">${others.map((each) => html`<li>${each}</li>`)}</ul>`}`;
   sendPage(visit, {
     title: "Sign in",

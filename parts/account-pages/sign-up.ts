@@ -23,7 +23,7 @@ import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
-import { providersOf } from "./providers.ts";
+import { providerLinks } from "./providers.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 const Input = z.object({
@@ -92,7 +92,7 @@ function sendSignUp(visit: Visit, state: FormState = NEW_FORM): void {
     isFocused: true,
   };
   const main = html`${formOf(form, state)}
-${providersOf(visit)}
+${providerLinks(visit)}
 <ul class="links"><li>You have an account? <a href="${withReturnTo(visit, SIGN_IN_PATH)}">Sign in</a></li></ul>`;
   sendPage(visit, { title: "Create an account", status: state.status, main, namesOrigin: true });
 }

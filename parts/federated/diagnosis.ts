@@ -1,13 +1,5 @@
-import {
-  type Check,
-  checkKeys,
-  checkStart,
-  error,
-  note,
-  ok,
-  reasonOf,
-  warning,
-} from "../../rest-gateway/auth/federated/diagnosis.ts";
+import { type Check, checkKeys, error, note, ok, warning } from "../../identity/diagnosis.ts";
+import { checkStart, reasonOf } from "../../rest-gateway/auth/federated/diagnosis.ts";
 import { type ProviderContext, urlOf } from "../../rest-gateway/auth/federated/provider.ts";
 import { OAuth2Provider } from "./oauth2.ts";
 import { discoverOidc, OidcProvider } from "./oidc.ts";

@@ -3,7 +3,7 @@ import type { JwtPayload } from "jsonwebtoken";
 import { readPublicKeys } from "../../identity/remote-keys.ts";
 import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../identity/verified-tokens.ts";
 import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
-import type { SentIdToken } from "../../rest-gateway/auth/federated/provider.ts";
+import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
 import type { OidcSettings } from "./settings.ts";
 
 type IdClaims = JwtPayload & { readonly sub: string; readonly exp: number };

@@ -11,10 +11,10 @@ import {
   identityOf,
   type Provider,
   type ProviderContext,
-  type SentIdToken,
   textAt,
   urlOf,
 } from "../../rest-gateway/auth/federated/provider.ts";
+import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
 import { requireIdToken, signedClaims } from "./id-token.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth2.ts";
 import type { OidcSettings } from "./settings.ts";

@@ -1,5 +1,6 @@
 import { providerOf } from "../../rest-gateway/auth/federated/browser.ts";
 import { noteLogout, signOutInBrowser } from "../../rest-gateway/auth/federated/logout.ts";
+import { servicesOf } from "../../rest-gateway/auth/federated/services.ts";
 import { sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
@@ -20,13 +21,13 @@ async function signOutForProvider(
   provider: SamlProvider,
   query: string,
 ): Promise<void> {
-  const { federated, sessionRows, forget } = auth;
-  const { providers, identities, flows } = federated;
+  const { repository, sessionRows, forget } = auth;
+  const { providers, flows } = servicesOf(auth);
   const issuer = await providers.issuerOf(provider);
   const sent = await provider.readLogoutRequest(query);
   // If an attribute is the subject, the request does not say whose sign-in it is.
   const isSubject = provider.settings.claims.subject.length === 0;
-  const account = isSubject ? await identities.accountOf(issuer, sent.nameId) : null;
+  const account = isSubject ? await repository.accountOfIdentity(issuer, sent.nameId) : null;
   if (account !== null) {
     await sessionRows.endAll(account.id);
     forget(account.id);

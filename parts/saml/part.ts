@@ -5,6 +5,7 @@ import { SAML_ROUTES } from "./routes.ts";
 export const saml: Part = {
   name: "saml",
   about: "sign-in with SAML 2.0 at identity providers",
-  protocols: [SAML],
+  needs: ["federated"],
+  providerKinds: [SAML],
   authRoutes: SAML_ROUTES,
 };

@@ -8,6 +8,7 @@ import {
   logoutRoutes,
   startRoute,
 } from "../../rest-gateway/auth/federated/protocol-routes.ts";
+import { servicesOf } from "../../rest-gateway/auth/federated/services.ts";
 import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Call, type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { named } from "../../rest-gateway/auth/schemas.ts";
@@ -57,6 +58,6 @@ export const SAML_ROUTES: Routes = {
 };
 
 async function sendMetadata({ auth, request, response }: Call): Promise<void> {
-  const provider = auth.federated.providers.find("saml", String(request.params.provider)) as SamlProvider;
+  const provider = servicesOf(auth).providers.find(String(request.params.provider), "saml") as SamlProvider;
   response.type("application/samlmetadata+xml; charset=utf-8").send(provider.ownMetadata());
 }

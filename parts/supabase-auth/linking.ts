@@ -1,7 +1,7 @@
 import { networkOf } from "../../db/network.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated/sign-in-request.ts";
+import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 
 // `supabase.auth.linkIdentity`: the user of a session signs in at a provider, whose identity then signs the user in too.

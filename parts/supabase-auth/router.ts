@@ -5,6 +5,7 @@ import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { providersOf } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import {
   createUser,
@@ -97,7 +98,7 @@ const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", im
 
 /** `GET /settings`: which ways to sign in this service has. */
 function readSettings({ auth }: AuthCall): object {
-  const providers = auth.federated.providers.list().map(({ settings }) => settings);
+  const providers = providersOf(auth);
   return {
     external: {
       ...Object.fromEntries(providers.map(({ name }) => [name, true])),

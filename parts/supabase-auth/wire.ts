@@ -1,4 +1,4 @@
-import type { Wire } from "../../rest-gateway/auth/federated/wire.ts";
+import type { Wire } from "../../rest-gateway/auth/federated.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
 import { wireErrorOf } from "./problem.ts";
 import { startAuthSession } from "./session.ts";

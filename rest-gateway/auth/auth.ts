@@ -14,7 +14,7 @@ import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
-import { createFederated, type Federated } from "./federated/federated.ts";
+import type { Federated } from "./federated.ts";
 import { AuthFunctions } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
@@ -98,7 +98,8 @@ export type Auth = {
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
-  readonly federated: Federated;
+  /** Null where no part brings it. */
+  readonly federated: Federated | null;
   readonly mail: MailService;
   readonly hookFailures: HookFailures;
   /** Encrypts what the pages keep in a cookie. */
@@ -123,7 +124,8 @@ export type Auth = {
 
 export function createAuth({
   settings,
-  protocols,
+  providerKinds,
+  createFederated,
   createPasskeys,
   database,
   serviceDatabase,
@@ -183,12 +185,13 @@ export function createAuth({
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const federated = createFederated({ settings, protocols, url, functions, once, repository, secret, clock, log });
   const forStore = {
-    ...{ repository, sessionRows, keys, identities: federated.identities, signIn, csrf, sameOrigin },
+    ...{ repository, sessionRows, keys, signIn, csrf, sameOrigin },
     ...{ clock, notifications, onKeyUsed },
   };
   const store = identityStore(forStore);
+  const forFederated = { settings, providerKinds, url, functions, once, repository, throttle, secret, clock, log };
+  const federated = createFederated?.({ ...forFederated, forget: store.forget }) ?? null;
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
   const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
   const sessions = new Sessions({
@@ -242,9 +245,9 @@ export function createAuth({
     onLimit,
     start: async () => {
       await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);
-      await federated.providers.load();
+      await federated?.load();
       notifications.onIdentityChange((change) => {
-        if (change === "providers" || change === "back") federated.providers.load().catch(onError);
+        if (change === "providers" || change === "back") federated?.load().catch(onError);
       });
       await mail.start();
     },

@@ -4,7 +4,6 @@ import type { Account, AccountState, Clock, FoundKey, IdentityStore, Session } f
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
-import type { IdentityRepository } from "./federated/identity-repository.ts";
 import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
@@ -24,7 +23,6 @@ export type IdentityStoreOptions = {
   readonly repository: AuthRepository;
   readonly sessionRows: SessionRepository;
   readonly keys: KeyRepository;
-  readonly identities: Pick<IdentityRepository, "accountOf">;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
@@ -53,7 +51,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
   });
   const linked = new LookupCache<Account | null>({
     ...forever,
-    lookUp: (key) => options.identities.accountOf(...(JSON.parse(key) as [issuer: string, subject: string])),
+    lookUp: (key) => repository.accountOfIdentity(...(JSON.parse(key) as [issuer: string, subject: string])),
   });
   const basic = new BasicSignIns({
     clock,

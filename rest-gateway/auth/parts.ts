@@ -1,12 +1,14 @@
-import type { Protocol } from "./federated/protocol.ts";
+import type { ProviderKind } from "../../config/providers.ts";
+import type { CreateFederated } from "./federated.ts";
 import type { CreatePasskeys } from "./passkeys/passkeys.ts";
 
 /** What parts bring to authentication. */
 export type AuthParts = {
   /** Whether the pages for sign-in and accounts are served. */
   readonly hasAccountPages: boolean;
-  /** Of identity providers. */
-  readonly protocols: readonly Protocol[];
+  readonly providerKinds: readonly ProviderKind[];
+  /** Null without identity providers. */
+  readonly createFederated: CreateFederated | null;
   /** Null without passkeys. */
   readonly createPasskeys: CreatePasskeys | null;
 };

@@ -26,6 +26,9 @@ export function emailRefused(outcome: keyof typeof EMAIL_REFUSALS | "too many"):
   return new Problem(reason, { faults: [{ field: "email", message }] });
 }
 
+/** What the user can do after a sign-in in a browser that took too long. */
+export const START_AGAIN = "Start again, and finish within 10 minutes in the same browser. It must accept cookies.";
+
 const WRONG_CODE = { faults: [{ field: "code", message: "wrong code" }] };
 
 export const wrongCodeAtLogin = () => problem("wrong code at login", WRONG_CODE);

@@ -116,6 +116,11 @@ export class AuthRepository {
     return this.#functions.call("account_of($1)", [userId]);
   }
 
+  /** Null if the identity is not linked to an account. */
+  accountOfIdentity(issuer: string, subject: string): Promise<Account | null> {
+    return this.#functions.call("account_of_identity($1, $2)", [issuer, subject]);
+  }
+
   /** `revokedFor` is milliseconds: sessions that were revoked longer ago are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
     type Found = Pick<Account, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;

@@ -11,7 +11,8 @@ import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses
 import type { Parameter } from "../openapi/document.ts";
 import type { Auth } from "./auth.ts";
 import { parse, readBody } from "./bodies.ts";
-import { type BrowserSignIn, failWithPage } from "./federated/browser-sign-in.ts";
+import type { BrowserSignIn } from "./federated.ts";
+import { failWithPage } from "./pages/failure.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";

@@ -33,7 +33,6 @@ import {
   PasswordBody,
   RefreshBody,
 } from "./bodies.ts";
-import { FEDERATED_ROUTES } from "./federated/routes.ts";
 import { createKey, deleteKey, listKeys, readKey } from "./keys.ts";
 import { changeEmail, changePassword } from "./login-changes.ts";
 import { MAIL_ROUTES } from "./mail/routes.ts";
@@ -264,5 +263,4 @@ export const ROUTES: Routes = {
   ...ADMIN_ROUTES,
   ...MAIL_ROUTES,
   ...PAGE_ROUTES,
-  ...FEDERATED_ROUTES,
 };

@@ -1,5 +1,5 @@
 import type { Config } from "../../config/config.ts";
-import type { FederatedSettings } from "./federated/federated.ts";
+import type { FederatedSettings } from "./federated.ts";
 import type { MailSettings } from "./mail/mail.ts";
 import type { FactorSettings } from "./second-factor.ts";
 

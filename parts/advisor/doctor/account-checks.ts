@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config } from "../../../config/config.ts";
-import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import type { Check } from "../../../identity/diagnosis.ts";
 import { lookalikesIn } from "../../../rest-gateway/auth/login-names.ts";
 import { factorKeys } from "../../../rest-gateway/auth/second-factor.ts";
 import { unreadableIn } from "../../../rest-gateway/auth/secret-box.ts";

@@ -2,7 +2,7 @@ import type pg from "pg";
 import type { Configured } from "../../../app/configured.ts";
 import { COMMAND } from "../../../config/command.ts";
 import { GRAPHQL_SCHEMA, sentenceOf } from "../../../db/findings/finding.ts";
-import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import type { Check } from "../../../identity/diagnosis.ts";
 import { readAdvice } from "../advise.ts";
 import { inBrief } from "../grouped.ts";
 

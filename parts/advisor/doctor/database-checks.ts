@@ -27,7 +27,7 @@ import { whyNoServiceKey } from "../../../db/cluster/service-key.ts";
 import { whyNotAnnounced } from "../../../db/follow/notifications.ts";
 import { ignoredInDatabase, settingsInDatabase } from "../../../db/transaction/live-settings.ts";
 import { isPooled } from "../../../db/transaction/preparation.ts";
-import type { Check } from "../../../rest-gateway/auth/federated/diagnosis.ts";
+import type { Check } from "../../../identity/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { setupOf } from "../setup.ts";
 import { checkAccounts } from "./account-checks.ts";

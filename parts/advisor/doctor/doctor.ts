@@ -1,21 +1,17 @@
 // Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
 
 import { CommandError, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
-import { readProtocols } from "../../../cli/open-parts.ts";
+import { readProviders } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config, Environment } from "../../../config/config.ts";
 import { ConfigError } from "../../../config/config-error.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
+import type { Check } from "../../../identity/diagnosis.ts";
 import { createOutbound } from "../../../identity/outbound.ts";
-import {
-  type Check,
-  describeProvider,
-  diagnose,
-  diagnoseIssuer,
-} from "../../../rest-gateway/auth/federated/diagnosis.ts";
-import type { ProviderRow } from "../../../rest-gateway/auth/federated/identity-repository.ts";
+import type { Registration } from "../../../rest-gateway/auth/federated.ts";
 import { checkDatabase, type DatabaseChecks } from "./database-checks.ts";
+import { diagnoseIssuer } from "./issuers.ts";
 
 const HELP = `\
 Finds mistakes in the database and the connection to it, or in the settings of identity providers and trusted issuers.
@@ -47,17 +43,17 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
-  const { protocols, reader } = await readProtocols(configured);
+  const { reader, diagnose } = await readProviders(configured);
   const providers = [...reader.readFile(), ...(await providersOfTable(config, reader, general))];
   const chosen = providers.filter((provider) => name === undefined || provider.name === name);
   if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
   const outbound = createOutbound(config);
   const issuers = name === undefined ? config.jwtIssuers : [];
   const found = await Promise.all([
-    ...chosen.map(async (provider) => ({
-      title: titleOf(provider, { baseUrl, protocols }),
-      checks: await diagnose(provider, { baseUrl, protocols, outbound, now: Date.now() }),
-    })),
+    ...chosen.map(async (provider) => {
+      const { protocol, registration, checks } = await diagnose(provider, { baseUrl, outbound, now: Date.now() });
+      return { title: titleOf(provider, protocol, registration), checks };
+    }),
     ...issuers.map(async (issuer) => ({
       title: `${issuer.issuer}: trusted issuer`,
       checks: await diagnoseIssuer(issuer, outbound),
@@ -102,7 +98,7 @@ async function providersOfTable(
   checks: Check[],
 ): Promise<readonly ProviderSettings[]> {
   if (!config.hasAuth) return [];
-  let rows: readonly ProviderRow[];
+  let rows: readonly { readonly name: string; readonly definition: Readonly<Record<string, unknown>> }[];
   try {
     rows = await withOwner(
       config,
@@ -128,11 +124,7 @@ async function providersOfTable(
   });
 }
 
-function titleOf(provider: ProviderSettings, options: Parameters<typeof describeProvider>[1]): string {
-  const { protocol, registration } = describeProvider(provider, options);
-  return [`${provider.name}: ${protocol}`, ...registration.map(([what, url]) => `  register  ${what}: ${url}`)].join(
-    "\n",
-  );
-}
+const titleOf = ({ name }: ProviderSettings, protocol: string, registration: Registration): string =>
+  [`${name}: ${protocol}`, ...registration.map(([what, url]) => `  register  ${what}: ${url}`)].join("\n");
 
 const lineOf = ({ level, text }: Check) => `${level.padEnd(8)}  ${text}`;

@@ -2,18 +2,18 @@ import type { Kind } from "../../../config/providers.ts";
 import { newSecret } from "../../../identity/secrets.ts";
 import { searchOf } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
+import type { SignInRequest, Wire } from "../federated.ts";
 import { type Recipient, sendContinuation } from "../pages/page.ts";
 import { askForCode, sendTokens, signInBrowser } from "../pages/sign-in.ts";
 import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
-import type { Client } from "../throttle.ts";
 import { challengeOf } from "../tokens.ts";
-import { isSignInFailure, signInFailure } from "./failure.ts";
+import { admit, verifyResponse } from "./admission.ts";
+import { signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
-import { linkTo } from "./identities.ts";
-import { type ConfirmedIdentity, type Provider, proofOf } from "./provider.ts";
-import { parseSignInRequest, type SignInRequest } from "./sign-in-request.ts";
-import type { Wire } from "./wire.ts";
+import type { ConfirmedIdentity, Provider } from "./provider.ts";
+import { type FederatedServices, servicesOf } from "./services.ts";
+import { parseSignInRequest } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
 
@@ -22,33 +22,33 @@ export const startSignIn =
   (kind: Kind) =>
   async (call: Call): Promise<void> => {
     const provider = providerOf(call, kind);
-    await beginSignIn(call, provider, parseSignInRequest(searchOf(call.request), call.auth.returnUrls));
+    const start = parseSignInRequest(searchOf(call.request), call.auth.returnUrls);
+    await beginSignIn(servicesOf(call.auth), call, provider, start);
   };
-
-type Beginning = Pick<Call, "request" | "response"> & { readonly auth: Auth };
 
 /** Redirects the browser to the provider, and binds what follows to it with a cookie. */
 export async function beginSignIn(
-  { auth, request, response }: Beginning,
+  { providers, flows, once, clock }: FederatedServices,
+  { request, response }: Pick<Call, "request" | "response">,
   provider: Provider,
   start: SignInRequest,
 ): Promise<void> {
-  const { providers, flows } = auth.federated;
   const flow = flows.create();
   const url = await provider.begin(flow);
   // Sign-ins in several tabs share the cookie.
   const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
   const key = flowKey(flow.state, browser, provider.settings.name);
   const data = { ...start, issuer: await providers.issuerOf(provider) };
-  await auth.once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
+  await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
   response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
   response.redirect(302, url);
 }
 
 /** The provider that the path names. Throws Problem if there is none of this kind. */
 export function providerOf({ auth, request, attempt }: Call, kind: Kind): Provider {
-  attempt.provider = auth.federated.providers.find(kind, String(request.params.provider));
-  return attempt.provider;
+  const provider = servicesOf(auth).providers.find(String(request.params.provider), kind);
+  attempt.provider = provider.settings;
+  return provider;
 }
 
 /** Completes a sign-in with the response of the provider, in the URL. */
@@ -58,47 +58,26 @@ export const finishSignIn = (kind: Kind) => (call: Call) =>
 /** Completes a sign-in with the response of the provider, which has the state in the parameter `stateName`. */
 export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchParams, stateName: string): Promise<void> {
   const { auth, response, client, attempt } = call;
-  const { completion } = auth.federated;
+  const services = servicesOf(auth);
   const provider = providerOf(call, kind);
   const { flow, start } = await takeFlow(call, provider, sent.get(stateName));
   attempt.start = start;
-  const identity = await verifyResponse(call, () => provider.finish(sent, flow));
+  const identity = await verifyResponse(services, client, () => provider.finish(sent, flow));
   if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
-  const { address } = client;
-  const sealed = completion.seal(identity);
-  const account = start.linking
-    ? await linkTo(auth, start.linking, { provider: provider.settings.name, identity: sealed }, address)
-    : await completion.accountOf(sealed, provider, address);
-  const login = { account, attempt: [], address, ...proofOf(provider) };
+  const login = await admit(services, provider, services.completion.seal(identity), start.linking, client);
   const wire = wireOf(auth, start);
   if (wire !== null) return sendFragment(call, wire, login, start.returnTo!);
   if (start.mode === "token") return answerTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
 }
 
-/** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
-export async function verifyResponse<Identity>(
-  { auth, client }: { readonly auth: Pick<Auth, "throttle">; readonly client: Client },
-  verify: () => Promise<Identity>,
-): Promise<Identity> {
-  const { throttle } = auth;
-  const attempt = await throttle.reserveResponse(client);
-  try {
-    const identity = await verify();
-    await throttle.settle(attempt, false);
-    return identity;
-  } catch (error) {
-    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
-    throw error;
-  }
-}
-
 /** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
 async function takeFlow(
-  { auth: { federated, once }, request: { headers } }: Call,
+  { auth, request: { headers } }: Call,
   provider: Provider,
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: SignInRequest }> {
+  const { providers, flows, once } = servicesOf(auth);
   const browser = browserOf(headers.cookie, provider.sameSite);
   if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
@@ -106,9 +85,9 @@ async function takeFlow(
   const found = await once.take<SignInRequest & { readonly issuer: string }>("sign-in", key);
   if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
-  if (issuer !== (await federated.providers.issuerOf(provider)))
+  if (issuer !== (await providers.issuerOf(provider)))
     throw signInFailure("expired", "the provider has changed meanwhile");
-  return { flow: federated.flows.of(state), start };
+  return { flow: flows.of(state), start };
 }
 
 /** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
@@ -119,7 +98,7 @@ async function sendCode(
   start: SignInRequest,
 ): Promise<void> {
   const { mode, returnTo, challenge, linking } = start;
-  const { completion } = to.auth.federated;
+  const { completion } = servicesOf(to.auth);
   const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
   const url = new URL(returnTo!);
   const name = wireOf(to.auth, start)?.codeParameter ?? "sign_in_code";
@@ -128,9 +107,9 @@ async function sendCode(
 }
 
 /** The other API at which a sign-in has begun; null for `/auth`. Throws for one that is not served any more. */
-function wireOf({ federated }: Pick<Auth, "federated">, { wire }: SignInRequest): Wire | null {
+function wireOf(auth: Auth, { wire }: SignInRequest): Wire | null {
   if (wire === undefined) return null;
-  const found = federated.wires.get(wire);
+  const found = servicesOf(auth).wires.get(wire);
   if (found === undefined) throw signInFailure("expired", `the sign-in has begun at ${wire}, which is not served`);
   return found;
 }

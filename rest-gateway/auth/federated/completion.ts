@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Account, Clock } from "../../../identity/account.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import type { Linking } from "../federated.ts";
 import type { OneTimeValues } from "../one-time-values.ts";
 import { refuseRaised } from "../problem.ts";
 import type { AuthRepository } from "../repository.ts";
@@ -8,7 +9,6 @@ import type { SecretBox } from "../secret-box.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
-import type { Linking } from "./sign-in-request.ts";
 
 /** Seconds within which a client must exchange its sign-in code. */
 const CODE_SECONDS = 60;

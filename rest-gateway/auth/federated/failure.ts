@@ -1,4 +1,5 @@
 import { Problem } from "../../../db/problems/problem.ts";
+import { START_AGAIN } from "../problem.ts";
 
 const ASK = "Ask the administrator of this service.";
 
@@ -6,7 +7,7 @@ const ASK = "Ask the administrator of this service.";
 const HINTS = {
   "unknown provider": "Go back and choose another way to sign in.",
   cancelled: "Nothing has changed. You can try again.",
-  expired: "Start again, and finish within 10 minutes in the same browser. It must accept cookies.",
+  expired: START_AGAIN,
   "not verified": "Try again. If that does not help, ask the administrator of this service.",
   unavailable: "Try again later.",
   "sign-up off": `If you have an account, sign in to it and link the identity there. Otherwise: ${ASK.toLowerCase()}`,

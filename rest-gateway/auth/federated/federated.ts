@@ -1,59 +1,47 @@
-import type { Logger } from "pino";
-import type { Config } from "../../../config/config.ts";
-import type { Clock } from "../../../identity/account.ts";
-import { createOutbound, type OutboundSettings } from "../../../identity/outbound.ts";
-import type { AuthFunctions } from "../functions.ts";
-import type { OneTimeValues } from "../one-time-values.ts";
+import { createOutbound } from "../../../identity/outbound.ts";
+import { parse } from "../bodies.ts";
+import type { CreateFederated, Wire } from "../federated.ts";
 import { isSignupOpen } from "../registration.ts";
-import type { AuthRepository } from "../repository.ts";
 import { deriveKey, SecretBox } from "../secret-box.ts";
+import { admitCode, admitIdToken } from "./admission.ts";
+import { LinkBody } from "./bodies.ts";
+import { beginSignIn } from "./browser.ts";
+import { reportFailure } from "./browser-sign-in.ts";
 import { Completion } from "./completion.ts";
 import { Flows } from "./flow.ts";
+import { linkIdentity, unlink } from "./identities.ts";
 import { IdentityRepository } from "./identity-repository.ts";
-import type { Protocol } from "./protocol.ts";
+import { protocolsIn } from "./protocol.ts";
 import { Providers } from "./providers.ts";
-import type { Wire } from "./wire.ts";
+import type { FederatedServices, OwnFederated } from "./services.ts";
 
-export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "signup">;
-
-export type FederatedOptions = {
-  readonly settings: FederatedSettings;
-  /** Those of the parts that are open. */
-  readonly protocols: readonly Protocol[];
-  /** The public URL of the service. */
-  readonly url: string;
-  readonly functions: AuthFunctions;
-  readonly once: OneTimeValues;
-  readonly repository: Pick<AuthRepository, "note">;
-  /** The secret of the service, from which keys are derived. */
-  readonly secret: string;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
-
-/** The services behind sign-in with identity providers. */
-export type Federated = {
-  readonly providers: Providers;
-  readonly identities: IdentityRepository;
-  readonly flows: Flows;
-  readonly completion: Completion;
-  /** The other APIs at which a sign-in may begin, by name. */
-  readonly wires: Map<string, Wire>;
-  readonly log: Logger;
-};
-
-export function createFederated(options: FederatedOptions): Federated {
-  const { settings, protocols, url, functions, once, repository, secret, clock, log } = options;
+export const createFederated: CreateFederated = (options): OwnFederated => {
+  const { settings, url, functions, once, repository, throttle, forget, secret, clock, log } = options;
+  const protocols = protocolsIn(options.providerKinds);
   const identities = new IdentityRepository(functions);
   const context = { baseUrl: url, outbound: createOutbound(settings), once, clock, log };
   const box = new SecretBox(deriveKey(secret, "identities"));
   const reader = settings.providers.with(protocols);
-  return {
-    providers: new Providers({ reader, protocols, repository: identities, context, log }),
-    identities,
+  const providers = new Providers({ reader, protocols, repository: identities, context, log });
+  const wires = new Map<string, Wire>();
+  const services: FederatedServices = {
+    ...{ url, providers, identities, wires, once, repository, throttle, forget, clock, log },
     flows: new Flows(secret),
     completion: new Completion({ identities, repository, once, isClosed: !isSignupOpen(settings), box, clock }),
-    wires: new Map(),
-    log,
   };
-}
+  return {
+    services,
+    wires,
+    load: () => providers.load(),
+    list: () => providers.list().map((each) => each.settings),
+    begin: (exchange, provider, start) => beginSignIn(services, exchange, providers.find(provider), start),
+    admitCode: (code, verifier, client) => admitCode(services, code, verifier, client),
+    issuesIdTokens: (provider) => providers.byName(provider)?.finishIdToken !== undefined,
+    admitIdToken: (provider, token, linking, client) =>
+      admitIdToken(services, providers.find(provider), token, linking, client),
+    identitiesOf: (userId) => identities.list(userId),
+    link: (call) => linkIdentity({ ...call, body: parse(LinkBody, call.body) }),
+    unlink: (signIn, id, client) => unlink(services, signIn, id, client),
+    reportFailure: (call, error) => reportFailure(services, call, error),
+  };
+};

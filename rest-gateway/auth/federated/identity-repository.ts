@@ -1,20 +1,18 @@
-import type { z } from "zod";
 import type { Account } from "../../../identity/account.ts";
+import type { LinkedIdentity } from "../federated.ts";
 import { type AuthFunctions, bytes } from "../functions.ts";
 import { loginForms, normalizedEmail } from "../login-names.ts";
 import type { CurrentSignIn } from "../session-repository.ts";
-import type { IdentityAnswer } from "./answers.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
-
-/** An identity as its owner reads it. */
-type IdentityDescription = z.infer<typeof IdentityAnswer>;
 
 /** `signIn` is encrypted, and so is readable only by the service. */
 export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };
 
 type Linked =
   | { readonly outcome: "linked"; readonly id: string }
-  | { readonly outcome: "taken" | "too many" | "changed" };
+  | { readonly outcome: "taken" }
+  | { readonly outcome: "too many" }
+  | { readonly outcome: "changed" };
 
 /** A row of the table of providers. */
 export type ProviderRow = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
@@ -36,11 +34,6 @@ export class IdentityRepository {
 
   providers(): Promise<readonly ProviderRow[]> {
     return this.#functions.call("list_providers()", []);
-  }
-
-  /** Null if the identity is not linked to an account. */
-  accountOf(issuer: string, subject: string): Promise<Account | null> {
-    return this.#functions.call("account_of_identity($1, $2)", [issuer, subject]);
   }
 
   /** Records a sign-in. Returns null if the identity is not linked to an account. */
@@ -84,7 +77,7 @@ export class IdentityRepository {
     return this.#functions.call(`link_identity(${types})`, values);
   }
 
-  list(userId: string): Promise<readonly IdentityDescription[]> {
+  list(userId: string): Promise<readonly LinkedIdentity[]> {
     return this.#functions.call("list_identities($1)", [userId]);
   }
 

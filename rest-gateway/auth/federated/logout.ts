@@ -11,6 +11,7 @@ import { providerOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import type { Provider } from "./provider.ts";
+import { servicesOf } from "./services.ts";
 
 // `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.
 
@@ -84,12 +85,12 @@ type ProviderUrl = { readonly url: string | null; readonly isUnavailable: boolea
 
 /** The URL at the provider that ends the user's sign-in there; null if it has none. A provider at fault does not prevent a sign-out here. */
 async function providerUrl(
-  { federated, once, clock }: Auth,
+  auth: Auth,
   provider: Provider,
   userId: string | null,
   returnTo: string | null,
 ): Promise<ProviderUrl> {
-  const { providers, completion, flows, log } = federated;
+  const { providers, completion, flows, once, clock, log } = servicesOf(auth);
   const { name } = provider.settings;
   try {
     const issuer = await providers.issuerOf(provider);
@@ -109,8 +110,7 @@ async function providerUrl(
 
 /** The provider has sent the browser back. */
 async function signedOutAtProvider(to: Recipient, provider: Provider, state: string, query: string): Promise<void> {
-  const { once, federated } = to.auth;
-  const { flows, log } = federated;
+  const { once, flows, log } = servicesOf(to.auth);
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
   const kept = key && (await once.take<{ readonly returnTo: string | null }>("logout", key));
   if (kept !== null) {

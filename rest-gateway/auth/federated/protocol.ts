@@ -1,5 +1,6 @@
 import type { ProviderKind, ProviderSettings } from "../../../config/providers.ts";
-import type { Check } from "./diagnosis.ts";
+import type { Check } from "../../../identity/diagnosis.ts";
+import type { Registration } from "../federated.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 
 /** How users sign in at providers of a kind. A part brings it, with its routes. */
@@ -14,5 +15,5 @@ export type Protocol = ProviderKind & {
   diagnose(settings: ProviderSettings, context: ProviderContext): Promise<readonly Check[]>;
 };
 
-/** Names and values. */
-export type Registration = readonly (readonly [string, string])[];
+export const protocolsIn = (kinds: readonly ProviderKind[]): readonly Protocol[] =>
+  kinds.filter((kind): kind is Protocol => "create" in kind);

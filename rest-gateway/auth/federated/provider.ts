@@ -3,6 +3,7 @@ import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
 import type { ProviderSettings } from "../../../config/providers.ts";
 import type { Clock, Proof } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
+import type { SentIdToken } from "../federated.ts";
 import type { OneTimeValues } from "../one-time-values.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
@@ -15,14 +16,6 @@ export type ProviderContext = {
   readonly once: Pick<OneTimeValues, "keep">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
-};
-
-/** An ID token that a client has received from the provider itself, and what came with it. */
-export type SentIdToken = {
-  readonly idToken: string;
-  /** The claim `nonce` is its SHA-256 in hex: the provider has not seen the nonce itself. */
-  readonly nonce: string | null;
-  readonly accessToken: string | null;
 };
 
 /** An identity provider. Methods reject with Problem. */

@@ -35,10 +35,15 @@ export class Providers {
     return loading;
   }
 
-  /** Throws Problem. */
-  find(kind: Kind, name: string): Provider {
-    const provider = this.#providers.get(name);
-    if (provider?.settings.kind !== kind) throw signInFailure("unknown provider");
+  byName(name: string): Provider | undefined {
+    return this.#providers.get(name);
+  }
+
+  /** Throws Problem, also for one of another kind. */
+  find(name: string, kind?: Kind): Provider {
+    const provider = this.byName(name);
+    if (provider === undefined || (kind ?? provider.settings.kind) !== provider.settings.kind)
+      throw signInFailure("unknown provider");
     return provider;
   }
 

@@ -1,8 +1,9 @@
 import { created, noContent, ok, SignedInAnswer } from "../answers.ts";
 import { type Routes, route } from "../route.ts";
+import { exchangeSignInCode } from "./admission.ts";
 import { IdentityAnswer, IdentityListAnswer } from "./answers.ts";
 import { LinkBody, SignInCodeBody } from "./bodies.ts";
-import { exchangeSignInCode, linkIdentity, listIdentities, unlinkIdentity } from "./identities.ts";
+import { linkIdentity, listIdentities, unlinkIdentity } from "./identities.ts";
 
 /** The routes of sign-in at identity providers, without those of each protocol. */
 export const FEDERATED_ROUTES: Routes = {

@@ -1,28 +1,9 @@
 import { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
+import type { SignInRequest } from "../federated.ts";
 import { parseReturnTo, type ReturnUrls } from "../return-urls.ts";
 
-/** What the client that starts a sign-in wants to receive. */
-export type SignInRequest = {
-  /** session: a cookie. token: a pair of tokens. link: the identity is linked to the account of the caller. */
-  readonly mode: (typeof MODES)[number];
-  /** Absolute; null if the client has named none. */
-  readonly returnTo: string | null;
-  /**
-   * The S256 challenge of a verifier that only the client knows: it receives a sign-in code at `returnTo`, and exchanges it
-   * with the verifier. Null to complete the sign-in in the response to the provider.
-   */
-  readonly challenge: string | null;
-  /** The API at which the sign-in has begun, and in whose way it continues; `/auth` if it is absent. */
-  readonly wire?: string;
-  /** The user of that API whom the identity is linked to. */
-  readonly linking?: Linking;
-};
-
-/** A user, and the session in which the user has begun. */
-export type Linking = { readonly userId: string; readonly session: string };
-
-export const MODES = ["session", "token", "link"] as const;
+export const MODES: readonly SignInRequest["mode"][] = ["session", "token", "link"];
 const PARAMETERS = ["mode", "return_to", "code_challenge", "code_challenge_method"];
 
 /** Parses `?mode=token&return_to=/app&code_challenge=…`. Throws Problem. */

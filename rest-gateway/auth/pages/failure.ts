@@ -1,4 +1,8 @@
+import type { Request } from "express";
+import { Problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
+import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
+import type { FailedCall } from "../federated.ts";
 import { sentence } from "./form.ts";
 import { type Recipient, sendPage } from "./page.ts";
 import { pathOf, SIGN_IN_PATH } from "./paths.ts";
@@ -24,3 +28,23 @@ ${hint === null ? null : html`<p>${hint}</p>\n`}${retry === null ? null : html`<
 ${auth.hasAccountPages ? html`<ul class="links"><li><a href="${pathOf(auth, SIGN_IN_PATH)}">Go to the sign-in</a></li></ul>` : null}`;
   sendPage(to, { status, title, main });
 }
+
+/**
+ * Sends an error as a page, because a browser shows it to the user; `title` is that of the page. Rejects with the error for a
+ * client that does not accept HTML, or that requested tokens in the response, and for a fault of the service.
+ */
+export async function failWithPage(call: FailedCall, error: unknown, title: string): Promise<void> {
+  const { auth, request, response } = call;
+  // A fault of the service: the error handler masks and logs it.
+  if (!(error instanceof Problem)) throw error;
+  const failed = await auth.federated?.reportFailure(call, error);
+  if (failed?.url) return response.redirect(303, failed.url);
+  if (failed?.isJson || !acceptsHtml(request)) throw error;
+  const problem = restAnswer(error);
+  const requestId = response.get("X-Request-Id") ?? "";
+  const headers = problemHeaders(problem);
+  for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
+  sendFailure(call, { ...problem, title, hint: problem.hint ?? null, requestId, retry: failed?.retry ?? null });
+}
+
+const acceptsHtml = ({ headers: { accept = "" } }: Request) => /\btext\/html\b/.test(accept);

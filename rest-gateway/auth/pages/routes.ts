@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ok, ProviderListAnswer, page, withCookie } from "../answers.ts";
-import { listProviders } from "../federated/identities.ts";
+import { describeProvider, providersOf } from "../federated.ts";
 import { type Routes, route } from "../route.ts";
 import { named } from "../schemas.ts";
 import { NOT_SIGNED_IN } from "./failure.ts";
@@ -22,7 +22,7 @@ export const PAGE_ROUTES: Routes = {
     description: "For the buttons of a login page.",
     credential: "none",
     answer: ok("All providers, in the order of the file.", ProviderListAnswer),
-    handle: listProviders,
+    handle: async ({ auth }) => ({ data: providersOf(auth).map(describeProvider) }),
   }),
   [`POST ${CODE_PATH}`]: route({
     operationId: "completeSignInWithCode",

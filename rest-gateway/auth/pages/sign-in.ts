@@ -1,9 +1,9 @@
-import { isRefusal, Problem } from "../../../db/problems/problem.ts";
+import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse, readForm } from "../bodies.ts";
-import { signInFailure } from "../federated/failure.ts";
+import { START_AGAIN } from "../problem.ts";
 import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
@@ -67,15 +67,18 @@ export async function completeWithCode(call: Call): Promise<void> {
   try {
     const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
     const kept = await auth.once.take<Kept>("return", hashOf(challenge));
-    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
+    if (kept === null) throw expired("the challenge is not one of a sign-in in a browser");
     await (kept.mode === "token" ? sendTokens : sendSession)(call, login, kept.returnTo);
   } catch (error) {
     if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code" || field === "passkey"))
       return sendCodeForm(call, codeForm, stateAfter(error, form));
     const isOver = isRefusal(error) && /challenge$/.test(error.reason);
-    throw isOver ? signInFailure("expired", error.reason) : error;
+    throw isOver ? expired(error.reason) : error;
   }
 }
+
+/** `detail` is for operators. */
+const expired = (detail: string) => problem("expired", { hint: START_AGAIN, detail });
 
 /** The code, or the passkey, that completes a sign-in. */
 function proofOfChallenge(form: URLSearchParams): ChallengeInput {

@@ -1,0 +1,107 @@
+import jwt from "jsonwebtoken";
+import type { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { CLOCK_TOLERANCE } from "../../../identity/verified-tokens.ts";
+import type { Linking, SentIdToken } from "../federated.ts";
+import type { Call } from "../route.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+import type { Client } from "../throttle.ts";
+import { challengeOf, signIn } from "../tokens.ts";
+import type { SignInCodeBody } from "./bodies.ts";
+import type { CodePurpose, Confirmed } from "./completion.ts";
+import { isSignInFailure } from "./failure.ts";
+import { linkTo } from "./identities.ts";
+import type { SealedIdentity } from "./identity-repository.ts";
+import { type Provider, proofOf } from "./provider.ts";
+import { type FederatedServices, servicesOf } from "./services.ts";
+
+// Who signs in with an identity that a provider has confirmed.
+
+/** The account of an identity, or the one that it is linked to first. */
+export async function admit(
+  services: FederatedServices,
+  provider: Provider,
+  identity: SealedIdentity,
+  linking: Linking | null | undefined,
+  { address }: Client,
+): Promise<AdmittedLogin> {
+  const account = linking
+    ? await linkTo(services, linking, provider.settings.name, identity, address)
+    : await services.completion.accountOf(identity, provider, address);
+  return { account, attempt: [], address, ...proofOf(provider) };
+}
+
+/** Rejects with Problem if the code is not valid, or the provider was removed after it had confirmed the identity. */
+async function admitConfirmed(
+  services: FederatedServices,
+  confirmed: Confirmed | null,
+  client: Client,
+): Promise<AdmittedLogin> {
+  const provider = confirmed && services.providers.byName(confirmed.provider);
+  if (!confirmed || !provider) throw problem("invalid sign-in code");
+  return admit(services, provider, confirmed.identity, confirmed.linking, client);
+}
+
+/** `POST /auth/federated/token` */
+export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignInCodeBody>>) {
+  const { auth, client, body } = call;
+  const services = servicesOf(auth);
+  const confirmed = await services.completion.takeCode(body.signInCode, "token", body.codeVerifier);
+  const login = await admitConfirmed(services, confirmed, client);
+  if (login.account.hasFactor) throw challengeOf(auth, login.account, login);
+  return signIn(call, login);
+}
+
+/** With a code of either purpose. */
+export async function admitCode(
+  services: FederatedServices,
+  code: string,
+  verifier: string,
+  client: Client,
+): Promise<AdmittedLogin> {
+  const take = (purpose: CodePurpose) => services.completion.takeCode(code, purpose, verifier);
+  return admitConfirmed(services, (await take("token")) ?? (await take("link")), client);
+}
+
+/** With an ID token, once. Only of providers that issue them. */
+export async function admitIdToken(
+  services: FederatedServices,
+  provider: Provider,
+  token: SentIdToken,
+  linking: Linking | null,
+  client: Client,
+): Promise<AdmittedLogin> {
+  const { completion, once } = services;
+  const identity = await verifyResponse(services, client, () => provider.finishIdToken!(token)).catch(refuseIdToken);
+  const login = await admit(services, provider, completion.seal(identity), linking, client);
+  // With the time by which clocks may differ.
+  const { exp } = jwt.decode(token.idToken) as jwt.JwtPayload;
+  if (await once.keep("id token", hashOf(token.idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000)) return login;
+  throw problem("bad ID token", { why: "it was used before" });
+}
+
+/** Why a token is refused helps the developer of the client, and tells an attacker nothing new. */
+function refuseIdToken(error: unknown): never {
+  if (isSignInFailure(error) && error.reason === "not verified") {
+    throw problem("bad ID token", { why: error.more.detail! });
+  }
+  throw error;
+}
+
+/** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
+export async function verifyResponse<Identity>(
+  { throttle }: FederatedServices,
+  client: Client,
+  verify: () => Promise<Identity>,
+): Promise<Identity> {
+  const attempt = await throttle.reserveResponse(client);
+  try {
+    const identity = await verify();
+    await throttle.settle(attempt, false);
+    return identity;
+  } catch (error) {
+    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
+    throw error;
+  }
+}
