@@ -1,82 +1,42 @@
-import { type Check, checkKeys, error, note, ok, warning } from "../../identity/diagnosis.ts";
-import { checkStart, reasonOf } from "../../rest-gateway/auth/federated/diagnosis.ts";
-import { type ProviderContext, urlOf } from "../../rest-gateway/auth/federated/provider.ts";
-import { OAuth2Provider } from "./oauth2.ts";
-import { discoverOidc, OidcProvider } from "./oidc.ts";
-import type { OAuth2Settings, OidcSettings } from "./settings.ts";
-
-export async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): Promise<readonly Check[]> {
-  let metadata: Readonly<Record<string, unknown>>;
-  try {
-    metadata = await discoverOidc(settings, context);
-  } catch (cause) {
-    return [error(`${reasonOf(cause)}. The issuer must be exactly as the provider spells it`)];
-  }
-  const supports = (field: string, value: string) => {
-    const values = metadata[field];
-    return !Array.isArray(values) || values.includes(value);
-  };
-  const checks: Check[] = [
-    ok("the metadata name this issuer"),
-    await checkKeys(String(metadata.jwks_uri), context.outbound),
-  ];
-  if (!supports("response_types_supported", "code")) checks.push(error("the provider does not support the code flow"));
-  if (!supports("code_challenge_methods_supported", "S256")) {
-    checks.push(warning("the provider does not list PKCE with S256: it may reject the code challenge"));
-  }
-  const unknown = settings.scopes.filter((scope) => !supports("scopes_supported", scope));
-  if (unknown.length > 0) checks.push(warning(`the provider does not list the scopes ${unknown.join(", ")}`));
-  if (metadata.end_session_endpoint === undefined) {
-    checks.push(note("the provider has no end-session endpoint: sign-out ends only the session here"));
-  }
-  const isBasic = settings.clientAuthentication
-    ? settings.clientAuthentication === "basic"
-    : !supports("token_endpoint_auth_methods_supported", "client_secret_post");
-  checks.push(await checkClient(settings, String(metadata.token_endpoint), isBasic, context));
-  checks.push(await checkStart(new OidcProvider(settings, context), context));
-  return checks;
-}
-
-export const diagnoseOAuth2 = async (settings: OAuth2Settings, context: ProviderContext): Promise<readonly Check[]> => [
-  await checkClient(settings, settings.tokenUrl, settings.clientAuthentication === "basic", context),
-  await checkStart(new OAuth2Provider(settings, context), context),
-];
+import { randomBytes } from "node:crypto";
+import { type Check, error, ok } from "../../identity/diagnosis.ts";
+import type { DiagnoseProvider } from "../../rest-gateway/auth/federated.ts";
+import { isSignInFailure } from "./failure.ts";
+import { Flows } from "./flow.ts";
+import { protocolsIn } from "./protocol.ts";
+import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
 
 /**
- * Checks clientId and clientSecret by exchanging an invalid code: if they are right, the provider rejects the code, otherwise the
- * client. Source: RFC 6749, 5.2.
+ * Checks the settings of a provider by asking the provider: its metadata and keys, whether it knows the client, and whether it
+ * accepts the request with which a sign-in begins. It signs no user in.
  */
-async function checkClient(
-  settings: OidcSettings | OAuth2Settings,
-  tokenUrl: string,
-  isBasic: boolean,
-  context: ProviderContext,
-): Promise<Check> {
-  const { clientId, clientSecret } = settings;
-  const form = new URLSearchParams({
-    grant_type: "authorization_code",
-    code: "a-code-that-does-not-exist",
-    code_verifier: "a-verifier-that-does-not-belong-to-any-code",
-    redirect_uri: urlOf(context, settings, "callback"),
-    ...(!isBasic && { client_id: clientId, ...(clientSecret !== null && { client_secret: clientSecret }) }),
-  });
-  const headers = {
-    accept: "application/json",
-    "content-type": "application/x-www-form-urlencoded",
-    ...(isBasic && {
-      authorization: `Basic ${btoa([clientId, clientSecret ?? ""].map(encodeURIComponent).join(":"))}`,
-    }),
+export const diagnoseProvider: DiagnoseProvider = async (settings, { providerKinds, baseUrl, outbound, now }) => {
+  const [once, log] = [{ keep: async () => true }, { error: () => {} }];
+  const context: ProviderContext = { baseUrl, outbound, clock: () => now, once, log };
+  const protocol = protocolsIn(providerKinds).find(({ kind }) => kind === settings.kind)!;
+  return {
+    protocol: protocol.title,
+    registration: protocol.registration(settings, (end) => urlOf({ baseUrl }, settings, end)),
+    checks: await protocol.diagnose(settings, context),
   };
+};
+
+/** Opens the URL at which a sign-in begins, as a browser does. */
+export async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderContext): Promise<Check> {
   try {
-    const response = await context.outbound.fetch(tokenUrl, { method: "POST", headers, body: form });
-    const { error: code } = ((await response.json().catch(() => ({}))) ?? {}) as { readonly error?: unknown };
-    if (code === "invalid_grant") return ok("the provider accepts clientId and clientSecret");
-    if (code === "invalid_client" || code === "unauthorized_client" || response.status === 401) {
-      const sent = isBasic ? "basic" : "post";
-      return error(`the provider rejects clientId or clientSecret, sent with clientAuthentication ${sent}`);
-    }
-    return note(`the client cannot be checked: the token endpoint returned status ${response.status} for a wrong code`);
+    const url = await provider.begin(new Flows(randomBytes(32).toString("hex")).create());
+    const response = await outbound.fetch(url, { headers: { accept: "text/html" } });
+    const location = response.headers.get("location") ?? "";
+    const [, code] = location.startsWith(baseUrl) ? (/[?&]error=(\w{1,50})/.exec(location) ?? []) : [];
+    if (code === undefined && response.status < 400) return ok("the provider accepts the sign-in request");
+    const reason = code === undefined ? `status ${response.status}` : `the error ${code}`;
+    return error(
+      `the provider rejects the sign-in request with ${reason}: compare the URLs above with those registered there`,
+    );
   } catch (cause) {
-    return error(`the token endpoint does not respond: ${reasonOf(cause)}`);
+    return error(`a sign-in cannot begin: ${reasonOf(cause)}`);
   }
 }
+
+/** The reason for operators; clients get less. */
+export const reasonOf = (cause: unknown) => (isSignInFailure(cause) ? cause.more.detail! : (cause as Error).message);

@@ -1,9 +1,9 @@
-import { diagnoseProvider } from "../../rest-gateway/auth/federated/diagnosis.ts";
-import { createFederated } from "../../rest-gateway/auth/federated/federated.ts";
-import { FEDERATED_ROUTES } from "../../rest-gateway/auth/federated/routes.ts";
 import type { Part } from "../../service/part.ts";
-import { PROTOCOLS } from "./protocols.ts";
-import { PROVIDER_ROUTES } from "./routes.ts";
+import { diagnoseProvider } from "./diagnosis.ts";
+import { createFederated } from "./federated.ts";
+import { PROTOCOLS } from "./oauth/protocols.ts";
+import { PROVIDER_ROUTES } from "./oauth/routes.ts";
+import { FEDERATED_ROUTES } from "./routes.ts";
 
 export const federated: Part = {
   name: "federated",

@@ -1,43 +1,51 @@
-import { finishSignIn } from "../../rest-gateway/auth/federated/browser.ts";
-import { signOutInBrowser } from "../../rest-gateway/auth/federated/logout.ts";
-import {
-  COMPLETED,
-  FOR_BROWSERS,
-  logoutRoutes,
-  startRoute,
-} from "../../rest-gateway/auth/federated/protocol-routes.ts";
-import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
+import { created, noContent, ok, SignedInAnswer } from "../../rest-gateway/auth/answers.ts";
 import { type Routes, route } from "../../rest-gateway/auth/route.ts";
-import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
+import { exchangeSignInCode } from "./admission.ts";
+import { IdentityAnswer, IdentityListAnswer } from "./answers.ts";
+import { LinkBody, SignInCodeBody } from "./bodies.ts";
+import { linkIdentity, listIdentities, unlinkIdentity } from "./identities.ts";
 
-/** The sign-in at providers of one kind whose response is in the URL. */
-const flowOf = (kind: "oidc" | "oauth2", name: string, title: string): Routes => ({
-  ...startRoute(kind, name, title),
-  [`GET /auth/${kind}/{provider}/callback`]: route({
-    operationId: `finish${name}`,
-    summary: `Complete a sign-in with ${title}`,
-    description: `The redirect URI to register at the provider. The state is valid once, and only in the browser that has started. With \`mode=token\` and without a code challenge, the response is tokens. ${FOR_BROWSERS}`,
-    parameters: [
-      queryParameter("state", "The state of the authorization request."),
-      queryParameter("code", "The authorization code of the provider."),
-      queryParameter("iss", "The issuer. Required if the provider sends it."),
-      queryParameter("error", "The error code of the provider."),
-    ],
+/** The routes of sign-in at identity providers, without those of each protocol. */
+export const FEDERATED_ROUTES: Routes = {
+  "POST /auth/federated/token": route({
+    operationId: "exchangeSignInCode",
+    summary: "Exchange a sign-in code for tokens",
+    description:
+      "A code is valid once, for a minute. If a second factor is enabled, the response is 401 `MFA_REQUIRED` with a `challenge` for `POST /auth/login`.",
     credential: "none",
-    answer: COMPLETED,
+    body: SignInCodeBody,
+    answer: ok("Tokens, and the user.", SignedInAnswer),
     problems: [401, 403, 409],
-    errorPage: NOT_SIGNED_IN,
-    handle: finishSignIn(kind),
+    handle: exchangeSignInCode,
   }),
-});
-
-/** `/auth/oidc/{provider}` and `/auth/oauth2/{provider}` */
-export const PROVIDER_ROUTES: Routes = {
-  ...flowOf("oidc", "OidcSignIn", "OpenID Connect"),
-  ...logoutRoutes("oidc", {
-    handle: signOutInBrowser("oidc", "state"),
-    parameters: [queryParameter("state", "Sent by the provider when it returns the browser.")],
-    problems: [400, 403],
+  "GET /auth/identities": route({
+    operationId: "listIdentities",
+    summary: "List the caller's identities",
+    description:
+      "The identities at providers with which the caller signs in, newest first. Not allowed with an API key.",
+    credential: "account",
+    answer: ok("All identities of the caller.", IdentityListAnswer),
+    handle: listIdentities,
   }),
-  ...flowOf("oauth2", "OAuth2SignIn", "OAuth 2.0"),
+  "POST /auth/identities": route({
+    operationId: "linkIdentity",
+    summary: "Link an identity",
+    description:
+      "Takes the code of a sign-in with `mode=link`. If the sign-in of the caller is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
+    credential: "account",
+    body: LinkBody,
+    answer: created("The identity, with which the caller can sign in from now on.", IdentityAnswer),
+    problems: [409],
+    handle: linkIdentity,
+  }),
+  "DELETE /auth/identities/{identityId}": route({
+    operationId: "unlinkIdentity",
+    summary: "Unlink an identity",
+    description:
+      "Ends all other sign-ins of the user. The last way to sign in cannot be unlinked. Requires a recent sign-in. Not allowed with an API key.",
+    credential: "account",
+    answer: noContent("Unlinked."),
+    problems: [409],
+    handle: unlinkIdentity,
+  }),
 };

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { type Check, error, note, ok, warning } from "../../identity/diagnosis.ts";
-import { checkStart, reasonOf } from "../../rest-gateway/auth/federated/diagnosis.ts";
-import type { ProviderContext } from "../../rest-gateway/auth/federated/provider.ts";
+import { checkStart, reasonOf } from "../federated/diagnosis.ts";
+import type { ProviderContext } from "../federated/provider.ts";
 import { SamlProvider } from "./provider.ts";
 import type { SamlSettings } from "./settings.ts";
 

@@ -1,9 +1,9 @@
-import { providerOf } from "../../rest-gateway/auth/federated/browser.ts";
-import { noteLogout, signOutInBrowser } from "../../rest-gateway/auth/federated/logout.ts";
-import { servicesOf } from "../../rest-gateway/auth/federated/services.ts";
 import { sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
+import { providerOf } from "../federated/browser.ts";
+import { noteLogout, signOutInBrowser } from "../federated/logout.ts";
+import { servicesOf } from "../federated/services.ts";
 import type { SamlProvider } from "./provider.ts";
 
 /** A sign-out in a browser that begins here, or that the provider requests. */

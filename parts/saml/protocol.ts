@@ -1,4 +1,4 @@
-import type { Protocol } from "../../rest-gateway/auth/federated/protocol.ts";
+import type { Protocol } from "../federated/protocol.ts";
 import { SAML_ENTRIES, type SamlSettings } from "./settings.ts";
 
 /** SAML 2.0. */

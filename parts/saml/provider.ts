@@ -3,8 +3,8 @@ import { SAML, type SamlConfig } from "@node-saml/node-saml";
 import { decrypt } from "xml-encryption";
 import { RemoteValue } from "../../identity/remote-value.ts";
 import { hashOf } from "../../identity/secrets.ts";
-import { isSignInFailure, signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
-import type { Flow } from "../../rest-gateway/auth/federated/flow.ts";
+import { isSignInFailure, signInFailure } from "../federated/failure.ts";
+import type { Flow } from "../federated/flow.ts";
 import {
   type ConfirmedIdentity,
   identityOf,
@@ -12,7 +12,7 @@ import {
   type ProviderContext,
   textAt,
   urlOf,
-} from "../../rest-gateway/auth/federated/provider.ts";
+} from "../federated/provider.ts";
 import { type Assertion, CLOCK_SKEW, readAssertion } from "./assertion.ts";
 import { parseMetadata, type SamlMetadata, writeMetadata } from "./metadata.ts";
 import { checkLogoutResponse, type LogoutRequest, readLogoutRequest } from "./redirect.ts";

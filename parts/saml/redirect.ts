@@ -1,6 +1,6 @@
 import { verify, X509Certificate } from "node:crypto";
 import { inflateRawSync } from "node:zlib";
-import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import { signInFailure } from "../federated/failure.ts";
 import { ASSERTION, PROTOCOL } from "./metadata.ts";
 import { LIMITS, requireEqual, verified } from "./response.ts";
 import { onlyChild, parseXml, type XmlElement, XmlError } from "./xml.ts";

@@ -1,4 +1,4 @@
-import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
+import { signInFailure } from "../federated/failure.ts";
 import { ASSERTION, PROTOCOL, SIGNATURE } from "./metadata.ts";
 import { childrenOf, descendants, onlyChild, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 

@@ -1,18 +1,13 @@
 import { z } from "zod";
 import { ok } from "../../rest-gateway/auth/answers.ts";
 import { readForm } from "../../rest-gateway/auth/bodies.ts";
-import { completeSignIn } from "../../rest-gateway/auth/federated/browser.ts";
-import {
-  COMPLETED,
-  FOR_BROWSERS,
-  logoutRoutes,
-  startRoute,
-} from "../../rest-gateway/auth/federated/protocol-routes.ts";
-import { servicesOf } from "../../rest-gateway/auth/federated/services.ts";
 import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Call, type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { named } from "../../rest-gateway/auth/schemas.ts";
 import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
+import { completeSignIn } from "../federated/browser.ts";
+import { COMPLETED, FOR_BROWSERS, logoutRoutes, startRoute } from "../federated/protocol-routes.ts";
+import { servicesOf } from "../federated/services.ts";
 import { signOut } from "./logout.ts";
 import type { SamlProvider } from "./provider.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Environment, readConfig } from "../../config/config.ts";
-import { PROTOCOLS } from "../../parts/federated/protocols.ts";
+import { PROTOCOLS } from "../../parts/federated/oauth/protocols.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "providers-"));
 let files = 0;

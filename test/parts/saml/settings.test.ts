@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Environment, readConfig } from "../../../config/config.ts";
-import { PROTOCOLS } from "../../../parts/federated/protocols.ts";
+import { PROTOCOLS } from "../../../parts/federated/oauth/protocols.ts";
 import { SAML_ENTRIES } from "../../../parts/saml/settings.ts";
 import { newCertificate } from "../../support/certificate.ts";
 

@@ -1,7 +1,7 @@
-import { Parameters } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problem.ts";
-import type { SignInRequest } from "../federated.ts";
-import { parseReturnTo, type ReturnUrls } from "../return-urls.ts";
+import type { SignInRequest } from "../../rest-gateway/auth/federated.ts";
+import { parseReturnTo, type ReturnUrls } from "../../rest-gateway/auth/return-urls.ts";
+import { Parameters } from "../../rest-gateway/conventions/parameters.ts";
+import { badParameter } from "../../rest-gateway/conventions/problem.ts";
 
 export const MODES: readonly SignInRequest["mode"][] = ["session", "token", "link"];
 const PARAMETERS = ["mode", "return_to", "code_challenge", "code_challenge_method"];

@@ -1,5 +1,5 @@
-import { field, MAX_TOKEN, PASSWORD_IF_OLD, PROOF_IF_ENABLED, secret, text } from "../bodies.ts";
-import { named } from "../schemas.ts";
+import { field, MAX_TOKEN, PASSWORD_IF_OLD, PROOF_IF_ENABLED, secret, text } from "../../rest-gateway/auth/bodies.ts";
+import { named } from "../../rest-gateway/auth/schemas.ts";
 
 const signInCode = {
   signInCode: text(MAX_TOKEN, secret("The parameter `sign_in_code` of the URL at which the sign-in has continued.")),

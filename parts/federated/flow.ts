@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
-import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import { deriveKey } from "../secret-box.ts";
+import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 
 /** What one sign-in at a provider sends there. Nothing of it is stored: the rest follows from the state. */
 export type Flow = {

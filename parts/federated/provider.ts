@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
-import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
-import type { ProviderSettings } from "../../../config/providers.ts";
-import type { Clock, Proof } from "../../../identity/account.ts";
-import type { Outbound } from "../../../identity/outbound.ts";
-import type { SentIdToken } from "../federated.ts";
-import type { OneTimeValues } from "../one-time-values.ts";
+import { type ClaimPath, claimAt } from "../../config/claim-path.ts";
+import type { ProviderSettings } from "../../config/providers.ts";
+import type { Clock, Proof } from "../../identity/account.ts";
+import type { Outbound } from "../../identity/outbound.ts";
+import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
+import type { OneTimeValues } from "../../rest-gateway/auth/one-time-values.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
 

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import type { Account, Clock } from "../../../identity/account.ts";
-import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import type { Linking } from "../federated.ts";
-import type { OneTimeValues } from "../one-time-values.ts";
-import { refuseRaised } from "../problem.ts";
-import type { AuthRepository } from "../repository.ts";
-import type { SecretBox } from "../secret-box.ts";
+import type { Account, Clock } from "../../identity/account.ts";
+import { hashOf, newSecret } from "../../identity/secrets.ts";
+import type { Linking } from "../../rest-gateway/auth/federated.ts";
+import type { OneTimeValues } from "../../rest-gateway/auth/one-time-values.ts";
+import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
+import type { SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";

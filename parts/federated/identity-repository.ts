@@ -1,8 +1,8 @@
-import type { Account } from "../../../identity/account.ts";
-import type { LinkedIdentity } from "../federated.ts";
-import { type AuthFunctions, bytes } from "../functions.ts";
-import { loginForms, normalizedEmail } from "../login-names.ts";
-import type { CurrentSignIn } from "../session-repository.ts";
+import type { Account } from "../../identity/account.ts";
+import type { LinkedIdentity } from "../../rest-gateway/auth/federated.ts";
+import { type AuthFunctions, bytes } from "../../rest-gateway/auth/functions.ts";
+import { loginForms, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
+import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
 /** `signIn` is encrypted, and so is readable only by the service. */

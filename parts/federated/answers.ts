@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { text, time, timeOrNull, uuid } from "../answers.ts";
-import { named } from "../schemas.ts";
+import { text, time, timeOrNull, uuid } from "../../rest-gateway/auth/answers.ts";
+import { named } from "../../rest-gateway/auth/schemas.ts";
 
 export const IdentityAnswer = named("Identity", {
   id: uuid(),

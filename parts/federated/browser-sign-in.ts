@@ -1,5 +1,11 @@
-import type { Problem } from "../../../db/problems/problem.ts";
-import type { BrowserSignIn, FailedCall, FailedSignIn, SignInRequest, Wire } from "../federated.ts";
+import type { Problem } from "../../db/problems/problem.ts";
+import type {
+  BrowserSignIn,
+  FailedCall,
+  FailedSignIn,
+  SignInRequest,
+  Wire,
+} from "../../rest-gateway/auth/federated.ts";
 import { isSignInFailure } from "./failure.ts";
 import { urlOf } from "./provider.ts";
 import type { FederatedServices } from "./services.ts";

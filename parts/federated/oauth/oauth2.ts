@@ -1,16 +1,10 @@
 import * as oauth from "openid-client";
-import { isLoopbackUrl } from "../../config/json-file.ts";
-import type { Problem } from "../../db/problems/problem.ts";
-import { OutboundError } from "../../identity/outbound.ts";
-import { isSignInFailure, signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
-import type { Flow } from "../../rest-gateway/auth/federated/flow.ts";
-import {
-  type ConfirmedIdentity,
-  identityOf,
-  type Provider,
-  type ProviderContext,
-  urlOf,
-} from "../../rest-gateway/auth/federated/provider.ts";
+import { isLoopbackUrl } from "../../../config/json-file.ts";
+import type { Problem } from "../../../db/problems/problem.ts";
+import { OutboundError } from "../../../identity/outbound.ts";
+import { isSignInFailure, signInFailure } from "../failure.ts";
+import type { Flow } from "../flow.ts";
+import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, urlOf } from "../provider.ts";
 import type { OAuth2Settings, OidcSettings } from "./settings.ts";
 
 /**

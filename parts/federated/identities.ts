@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
-import type { Account } from "../../../identity/account.ts";
-import { isRecent, requireRecentSignIn } from "../confirmation.ts";
-import type { LinkedIdentity, Linking } from "../federated.ts";
-import { type Call, currentSignInOf } from "../route.ts";
-import type { CurrentSignIn } from "../session-repository.ts";
-import type { Client } from "../throttle.ts";
+import { problem } from "../../db/problems/problem.ts";
+import type { Account } from "../../identity/account.ts";
+import { isRecent, requireRecentSignIn } from "../../rest-gateway/auth/confirmation.ts";
+import type { LinkedIdentity, Linking } from "../../rest-gateway/auth/federated.ts";
+import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
+import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
+import type { Client } from "../../rest-gateway/auth/throttle.ts";
 import type { LinkBody } from "./bodies.ts";
 import type { SealedIdentity } from "./identity-repository.ts";
 import { type FederatedServices, servicesOf } from "./services.ts";

@@ -1,5 +1,5 @@
-import { Problem } from "../../../db/problems/problem.ts";
-import { START_AGAIN } from "../problem.ts";
+import { Problem } from "../../db/problems/problem.ts";
+import { START_AGAIN } from "../../rest-gateway/auth/problem.ts";
 
 const ASK = "Ask the administrator of this service.";
 

@@ -1,8 +1,8 @@
-import { createOutbound } from "../../../identity/outbound.ts";
-import { parse } from "../bodies.ts";
-import type { CreateFederated, Wire } from "../federated.ts";
-import { isSignupOpen } from "../registration.ts";
-import { deriveKey, SecretBox } from "../secret-box.ts";
+import { createOutbound } from "../../identity/outbound.ts";
+import { parse } from "../../rest-gateway/auth/bodies.ts";
+import type { CreateFederated, Wire } from "../../rest-gateway/auth/federated.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 import { admitCode, admitIdToken } from "./admission.ts";
 import { LinkBody } from "./bodies.ts";
 import { beginSignIn } from "./browser.ts";

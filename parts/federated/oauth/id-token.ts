@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { JwtPayload } from "jsonwebtoken";
-import { readPublicKeys } from "../../identity/remote-keys.ts";
-import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../identity/verified-tokens.ts";
-import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
-import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
+import { readPublicKeys } from "../../../identity/remote-keys.ts";
+import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../../identity/verified-tokens.ts";
+import type { SentIdToken } from "../../../rest-gateway/auth/federated.ts";
+import { signInFailure } from "../failure.ts";
 import type { OidcSettings } from "./settings.ts";
 
 type IdClaims = JwtPayload & { readonly sub: string; readonly exp: number };

@@ -1,10 +1,10 @@
-import type { Kind } from "../../../config/providers.ts";
-import type { ProblemStatus } from "../../openapi/conventions/responses.ts";
-import type { Parameter } from "../../openapi/document.ts";
-import { queryParameter } from "../../openapi/schema-parts.ts";
-import { ok, page, SignedInAnswer, withCookie } from "../answers.ts";
-import { NOT_SIGNED_IN } from "../pages/failure.ts";
-import { type Answer, type Route, type Routes, route } from "../route.ts";
+import type { Kind } from "../../config/providers.ts";
+import { ok, page, SignedInAnswer, withCookie } from "../../rest-gateway/auth/answers.ts";
+import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
+import { type Answer, type Route, type Routes, route } from "../../rest-gateway/auth/route.ts";
+import type { ProblemStatus } from "../../rest-gateway/openapi/conventions/responses.ts";
+import type { Parameter } from "../../rest-gateway/openapi/document.ts";
+import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
 import { LogoutAnswer } from "./answers.ts";
 import { startSignIn } from "./browser.ts";
 import { signOutByClient } from "./logout.ts";

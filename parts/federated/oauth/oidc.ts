@@ -1,20 +1,13 @@
 import * as oauth from "openid-client";
-import { claimAt } from "../../config/claim-path.ts";
-import { isLoopbackUrl } from "../../config/json-file.ts";
-import { OutboundError } from "../../identity/outbound.ts";
-import { discover, KEYS_MAX_AGE } from "../../identity/remote-keys.ts";
-import { RemoteValue } from "../../identity/remote-value.ts";
-import { signInFailure } from "../../rest-gateway/auth/federated/failure.ts";
-import type { Flow } from "../../rest-gateway/auth/federated/flow.ts";
-import {
-  type ConfirmedIdentity,
-  identityOf,
-  type Provider,
-  type ProviderContext,
-  textAt,
-  urlOf,
-} from "../../rest-gateway/auth/federated/provider.ts";
-import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
+import { claimAt } from "../../../config/claim-path.ts";
+import { isLoopbackUrl } from "../../../config/json-file.ts";
+import { OutboundError } from "../../../identity/outbound.ts";
+import { discover, KEYS_MAX_AGE } from "../../../identity/remote-keys.ts";
+import { RemoteValue } from "../../../identity/remote-value.ts";
+import type { SentIdToken } from "../../../rest-gateway/auth/federated.ts";
+import { signInFailure } from "../failure.ts";
+import type { Flow } from "../flow.ts";
+import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "../provider.ts";
 import { requireIdToken, signedClaims } from "./id-token.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth2.ts";
 import type { OidcSettings } from "./settings.ts";

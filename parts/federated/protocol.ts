@@ -1,6 +1,6 @@
-import type { ProviderKind, ProviderSettings } from "../../../config/providers.ts";
-import type { Check } from "../../../identity/diagnosis.ts";
-import type { Registration } from "../federated.ts";
+import type { ProviderKind, ProviderSettings } from "../../config/providers.ts";
+import type { Check } from "../../identity/diagnosis.ts";
+import type { Registration } from "../../rest-gateway/auth/federated.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 
 /** How users sign in at providers of a kind. A part brings it, with its routes. */

@@ -1,4 +1,4 @@
-import type { Protocol } from "../../rest-gateway/auth/federated/protocol.ts";
+import type { Protocol } from "../protocol.ts";
 import { OAUTH2_ENTRIES, type OAuth2Settings, OIDC_ENTRIES, type OidcSettings } from "./settings.ts";
 
 const OIDC: Protocol = {
