@@ -1,7 +1,8 @@
 import type { Kind } from "../../config/providers.ts";
+import { html } from "../../http/pages/html.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { type Recipient, sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
+import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { endedCookie } from "../../rest-gateway/auth/sessions.ts";
@@ -124,4 +125,8 @@ async function signedOutAtProvider(to: Recipient, provider: Provider, state: str
   }
   if (kept?.returnTo) to.response.redirect(303, kept.returnTo);
   else sendSignedOut(to);
+}
+
+export function sendSignedOut(to: Recipient, text = "You can close this page."): void {
+  sendPage(to, { title: "You are signed out", main: html`<p>${text}</p>` });
 }

@@ -1,8 +1,7 @@
-import { sendSignedOut } from "../../rest-gateway/auth/pages/page.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { providerOf } from "../federated/browser.ts";
-import { noteLogout, signOutInBrowser } from "../federated/logout.ts";
+import { noteLogout, sendSignedOut, signOutInBrowser } from "../federated/logout.ts";
 import { servicesOf } from "../federated/services.ts";
 import type { SamlProvider } from "./provider.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
+import { oidcEntry } from "../parts/federated/support.ts";
 import { violationsOf } from "../support/axe.ts";
 import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { newCertificate } from "../support/certificate.ts";

@@ -1,6 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
-import { oidcEntry, useFederated } from "../rest-gateway/auth/federated/support.ts";
+import { oidcEntry, useFederated } from "../parts/federated/support.ts";
 import { Authenticator } from "../support/authenticator.ts";
 import { type Client, useService } from "../support/http-client.ts";
 import { sendJson } from "../support/json.ts";

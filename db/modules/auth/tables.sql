@@ -373,7 +373,7 @@ comment on constraint api_keys_name_length on auth_private.api_keys is 'name mus
 
 -- What may be used once: sign-ins at a provider that have begun, sign-in codes, SAML assertions.
 create table auth_private.one_time_values (
-  kind       text not null, -- rest-gateway/auth/federated/identity-repository.ts lists them
+  kind       text not null, -- rest-gateway/auth/one-time-values.ts lists them
   key        bytea not null, -- SHA-256 of what the client or the provider must send
   data       jsonb not null default '{}',
   expires_at timestamptz not null,

@@ -73,7 +73,3 @@ export function sendContinuation(to: Recipient, url: string): void {
   const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
   sendPage(to, { title: "You are signed in", main: html`<p><a class="button" href="${url}">Continue</a></p>`, head });
 }
-
-export function sendSignedOut(to: Recipient, text = "You can close this page."): void {
-  sendPage(to, { title: "You are signed out", main: html`<p>${text}</p>` });
-}

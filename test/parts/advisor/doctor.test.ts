@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../../cli/command.ts";
 import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
-import { oidcEntry } from "../../rest-gateway/auth/federated/support.ts";
 import { newCertificate } from "../../support/certificate.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { CLIENT_SECRET, IdentityProvider } from "../../support/identity-provider.ts";
 import { OAuthServer } from "../../support/oauth-server.ts";
 import { SamlTestProvider } from "../../support/saml-provider.ts";
+import { oidcEntry } from "../federated/support.ts";
 
 const BASE_URL = "http://localhost:3999";
 const folder = mkdtempSync(join(tmpdir(), "doctor-"));

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { outcomeOf } from "../../../cli/command.ts";
 import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
-import { oidcEntry, useFederated } from "../../rest-gateway/auth/federated/support.ts";
 import { PROJECT } from "../../support/command.ts";
+import { oidcEntry, useFederated } from "../federated/support.ts";
 
 const METADATA = "https://corp.example/metadata";
 const NOT_OPEN = "kind is saml, but the part saml is not open (PARTS)";

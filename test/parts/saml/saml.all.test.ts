@@ -1,12 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  continuationOf,
-  hasSession,
-  oidcEntry,
-  outcomeOf,
-  useFederated,
-} from "../../rest-gateway/auth/federated/support.ts";
 import { newCertificate, type TestKeyPair } from "../../support/certificate.ts";
 import {
   type ResponseParts,
@@ -18,6 +11,7 @@ import {
   startAt,
 } from "../../support/saml-provider.ts";
 import { WebClient, type WebPage } from "../../support/web-client.ts";
+import { continuationOf, hasSession, oidcEntry, outcomeOf, useFederated } from "../federated/support.ts";
 
 const OWN = newCertificate("service");
 const NEXT = newCertificate("the next key of the service");

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
-import { oidcEntry, useFederated } from "../../rest-gateway/auth/federated/support.ts";
 import { CLIENT_ID, newProviderKey } from "../../support/identity-provider.ts";
+import { oidcEntry, useFederated } from "../federated/support.ts";
 import { PASSWORD } from "./support.ts";
 
 const federated = useFederated({

@@ -1,8 +1,8 @@
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
-import { continuationOf, hasSession, oidcEntry, useFederated } from "../../rest-gateway/auth/federated/support.ts";
 import { signInAt as signInAtProvider } from "../../support/identity-provider.ts";
 import { WebClient } from "../../support/web-client.ts";
+import { continuationOf, hasSession, oidcEntry, useFederated } from "../federated/support.ts";
 import { failureOf, PASSWORD } from "./support.ts";
 
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());

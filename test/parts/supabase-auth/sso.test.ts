@@ -1,8 +1,8 @@
 import { createClient, type SignInWithSSO } from "@supabase/supabase-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { continuationOf, hasSession, useFederated } from "../../rest-gateway/auth/federated/support.ts";
 import { readRequest, SamlTestProvider } from "../../support/saml-provider.ts";
 import { WebClient } from "../../support/web-client.ts";
+import { continuationOf, hasSession, useFederated } from "../federated/support.ts";
 import { failureOf } from "./support.ts";
 
 const PAGE = "https://app.example";

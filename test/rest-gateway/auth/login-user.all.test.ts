@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
+import { CHALLENGE, continuationOf, oidcEntry, useFederated, VERIFIER } from "../../parts/federated/support.ts";
 import { Authenticator } from "../../support/authenticator.ts";
 import { CLIENT_ID } from "../../support/identity-provider.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { type ApiReply, sendTo } from "../../support/resource-client.ts";
 import { appCode } from "../../support/totp.ts";
 import { WebClient } from "../../support/web-client.ts";
-import { CHALLENGE, continuationOf, oidcEntry, useFederated, VERIFIER } from "./federated/support.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();

@@ -1,14 +1,14 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newCertificate } from "../../../support/certificate.ts";
-import { IdentityProvider, signInAt } from "../../../support/identity-provider.ts";
-import { OAuthServer } from "../../../support/oauth-server.ts";
-import type { ResourceClient } from "../../../support/resource-client.ts";
-import { type ResponseParts, SamlTestProvider, startAt } from "../../../support/saml-provider.ts";
-import { appCode } from "../../../support/totp.ts";
-import { WebClient, type WebPage } from "../../../support/web-client.ts";
-import type { Seen } from "../../resources/openapi-responses.ts";
+import type { Seen } from "../../rest-gateway/resources/openapi-responses.ts";
+import { newCertificate } from "../../support/certificate.ts";
+import { IdentityProvider, signInAt } from "../../support/identity-provider.ts";
+import { OAuthServer } from "../../support/oauth-server.ts";
+import type { ResourceClient } from "../../support/resource-client.ts";
+import { type ResponseParts, SamlTestProvider, startAt } from "../../support/saml-provider.ts";
+import { appCode } from "../../support/totp.ts";
+import { WebClient, type WebPage } from "../../support/web-client.ts";
 import { CHALLENGE, oidcEntry, VERIFIER } from "./support.ts";
 
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";

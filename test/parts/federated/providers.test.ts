@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CLIENT_ID, CLIENT_SECRET } from "../../../support/identity-provider.ts";
-import { sendTo } from "../../../support/resource-client.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { CLIENT_ID, CLIENT_SECRET } from "../../support/identity-provider.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { WebClient } from "../../support/web-client.ts";
 import { hasSession, oidcEntry, outcomeOf, useFederated } from "./support.ts";
 
 const client = useFederated({

@@ -2,8 +2,8 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { type ApiReply, sendTo } from "../../../support/resource-client.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { type ApiReply, sendTo } from "../../support/resource-client.ts";
+import { WebClient } from "../../support/web-client.ts";
 import { oidcEntry, useFederated } from "./support.ts";
 
 const client = useFederated({

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { newCertificate } from "../../../support/certificate.ts";
-import { sendTo } from "../../../support/resource-client.ts";
-import { readRequest, SamlTestProvider, startAt } from "../../../support/saml-provider.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { newCertificate } from "../../support/certificate.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { readRequest, SamlTestProvider, startAt } from "../../support/saml-provider.ts";
+import { WebClient } from "../../support/web-client.ts";
 import { oidcEntry, outcomeOf, useFederated } from "./support.ts";
 
 const client = useFederated({ entries: (idp) => [oidcEntry(idp)] });

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { send } from "../../../support/http-client.ts";
-import { IdentityProvider, signInAt } from "../../../support/identity-provider.ts";
-import { type ApiReply, type ApiSent, sendTo } from "../../../support/resource-client.ts";
-import { appCode } from "../../../support/totp.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { send } from "../../support/http-client.ts";
+import { IdentityProvider, signInAt } from "../../support/identity-provider.ts";
+import { type ApiReply, type ApiSent, sendTo } from "../../support/resource-client.ts";
+import { appCode } from "../../support/totp.ts";
+import { WebClient } from "../../support/web-client.ts";
 import { CHALLENGE, continuationOf, hasSession, oidcEntry, outcomeOf, useFederated, VERIFIER } from "./support.ts";
 
 const PASSWORD = "Correct-Horse-7!";

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { afterEach, beforeAll } from "vitest";
-import { CLIENT_ID, CLIENT_SECRET, IdentityProvider, signInAt } from "../../../support/identity-provider.ts";
-import { startTestService, type TestService } from "../../../support/service.ts";
-import type { WebClient, WebPage } from "../../../support/web-client.ts";
+import { CLIENT_ID, CLIENT_SECRET, IdentityProvider, signInAt } from "../../support/identity-provider.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+import type { WebClient, WebPage } from "../../support/web-client.ts";
 
 export type LogLine = { readonly msg: string; readonly reason?: string; readonly detail?: string };
 

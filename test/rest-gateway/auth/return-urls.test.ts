@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReturnUrls } from "../../../../rest-gateway/auth/return-urls.ts";
+import { ReturnUrls } from "../../../rest-gateway/auth/return-urls.ts";
 
 const logged: unknown[] = [];
 const urls = new ReturnUrls("https://api.example.com/v1", ["https://app.example.com"], {

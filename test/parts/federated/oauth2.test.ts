@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { OAuthServer } from "../../../support/oauth-server.ts";
-import { WebClient, type WebPage } from "../../../support/web-client.ts";
+import { OAuthServer } from "../../support/oauth-server.ts";
+import { WebClient, type WebPage } from "../../support/web-client.ts";
 import { hasSession, outcomeOf, useFederated } from "./support.ts";
 
 let oauth: OAuthServer;

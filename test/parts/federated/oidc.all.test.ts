@@ -2,8 +2,8 @@ import { createHmac } from "node:crypto";
 import { request as requestHttp } from "node:http";
 import jwt from "jsonwebtoken";
 import { beforeEach, describe, expect, test } from "vitest";
-import { CLIENT_ID, CLIENT_SECRET, newProviderKey } from "../../../support/identity-provider.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { CLIENT_ID, CLIENT_SECRET, newProviderKey } from "../../support/identity-provider.ts";
+import { WebClient } from "../../support/web-client.ts";
 import { continuationOf, hasSession, oidcEntry, outcomeOf, useFederated } from "./support.ts";
 
 const client = useFederated({ entries: (idp) => [oidcEntry(idp, { title: "Acme" })] });
