@@ -31,11 +31,12 @@ import { refuseOtherFile, takeOver } from "./service/takeover.ts";
 export type { Service } from "./service/start.ts";
 
 /** Starts the service with the parts that the settings name. Throws ConfigError, and rejects, with nothing left running, if it fails. */
-export const startService = async (config: Config, log: Logger, options: StartOptions = {}): Promise<Service> =>
-  startWithParts(config, log, {
-    parts: await partsFor(options.application ? withOwnParts(PARTS, options.application) : PARTS, config),
-    ...options,
-  });
+export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
+  const { application } = options;
+  const list = application ? withOwnParts(PARTS, application) : PARTS;
+  const parts = await partsFor(list, config, application ?? { mailFolder: null });
+  return startWithParts(config, log, { parts, ...options });
+}
 
 async function main(): Promise<void> {
   const isDev = process.argv[2] === DEV;
@@ -53,7 +54,7 @@ async function main(): Promise<void> {
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
-    parts = await partsFor(withOwnParts(PARTS, configured.application), configured.config);
+    parts = await partsFor(withOwnParts(PARTS, configured.application), configured.config, configured.application);
     refuseClashes(configured.application, parts);
     if (configured.config.embedded) {
       refuseWithoutDatabase(configured.application, isDev);

@@ -7,7 +7,6 @@ import { ConfigError } from "../config/config-error.ts";
 import { isPartOpen } from "../config/parts.ts";
 import { parseValue } from "../config/setting-types.ts";
 import { REPLACED } from "../config/settings.ts";
-import { Templates } from "../rest-gateway/auth/mail/templates.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
@@ -113,8 +112,6 @@ export function applicationOf(
   const tasks = all.flatMap((each) => each.tasks);
   refuseTasks(tasks, folder);
   const mailFolder = existingIn(folder, "mail");
-  // Throws if a template is invalid, before the database changes.
-  if (settings.hasAuth) new Templates(mailFolder);
   return {
     folder,
     parts,

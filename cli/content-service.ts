@@ -88,10 +88,6 @@ const COMMANDS: Commands = {
     about: "check that trusted documents fit the GraphQL schema",
     load: async () => (await import("./documents.ts")).documents,
   },
-  mail: {
-    about: "render the e-mails of the service to a page",
-    load: async () => (await import("./mail.ts")).mail,
-  },
   user: {
     about: "manage user accounts",
     load: async () => (await import("./user.ts")).user,

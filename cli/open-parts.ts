@@ -12,7 +12,7 @@ export const allParts = ({ application }: Configured): readonly ListedPart[] => 
 
 /** The parts that are open with the settings of a command. Throws ConfigError. */
 export const openParts = (configured: Configured): Promise<readonly Part[]> =>
-  partsFor(allParts(configured), configured.config);
+  partsFor(allParts(configured), configured.config, configured.application);
 
 /** What reads the identity providers that these parts know, and what checks one. */
 export async function readProviders(configured: Configured): Promise<{

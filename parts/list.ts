@@ -1,5 +1,6 @@
 import type { ListedPart } from "../service/parts.ts";
 import { commands as advisorCommands } from "./advisor/commands.ts";
+import { commands as mailCommands } from "./mail/commands.ts";
 
 /**
  * Every part, in the order in which they are opened, and of their links in the header of pages. A part is deleted with its folder
@@ -9,6 +10,7 @@ export const PARTS: readonly ListedPart[] = [
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
+  { name: "mail", load: async () => (await import("./mail/part.ts")).mail, commands: mailCommands },
   { name: "federated", load: async () => (await import("./federated/part.ts")).federated },
   { name: "saml", load: async () => (await import("./saml/part.ts")).saml },
   { name: "passkeys", load: async () => (await import("./passkeys/part.ts")).passkeys },

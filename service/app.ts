@@ -234,7 +234,7 @@ function createContext(
   const forTasks = {
     settings: config,
     own: application.tasks,
-    ofService: auth?.mail.tasks ?? {},
+    ofService: auth?.mails?.tasks ?? {},
     addressKey,
     ...shared,
   };

@@ -26,6 +26,7 @@ import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";
 import type { CreateFederated, DiagnoseProvider } from "../rest-gateway/auth/federated.ts";
+import type { CreateMails } from "../rest-gateway/auth/mail/mails.ts";
 import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
@@ -62,8 +63,12 @@ export type Part = {
   /** What signs users in at identity providers, those of the kinds of all parts. */
   readonly federated?: CreateFederated;
   readonly diagnoseProvider?: DiagnoseProvider;
+  /** What sends e-mails, and signs in by them. */
+  readonly mails?: CreateMails;
   /** What creates and verifies passkeys. */
   readonly passkeys?: CreatePasskeys;
+  /** Throws ConfigError for files of the application that it cannot use. It is called before the database changes. */
+  check?(application: Pick<Application, "mailFolder">, config: Config): void;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */

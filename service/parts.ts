@@ -64,9 +64,17 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
   return list.flatMap((listed) => parts.get(listed) ?? []);
 }
 
-/** The parts of a service. Throws ConfigError, also if AUTH_PROVIDERS needs one that is not open. */
-export async function partsFor(list: readonly ListedPart[], config: Config): Promise<readonly Part[]> {
+/** The parts of a service. Throws ConfigError, also if a setting needs one that is not open, or one cannot use a file of the application. */
+export async function partsFor(
+  list: readonly ListedPart[],
+  config: Config,
+  application: Pick<Application, "mailFolder">,
+): Promise<readonly Part[]> {
   const parts = await loadParts(list, config);
+  const { hasAuth, emailConfirm } = config;
+  if (hasAuth && emailConfirm !== "off" && !parts.some(({ mails }) => mails))
+    throw new ConfigError(`EMAIL_CONFIRM=${emailConfirm} needs the part mail: open it, or set EMAIL_CONFIRM=off`);
+  for (const part of parts) part.check?.(application, config);
   config.providers.with(providerKindsOf(parts)).readFile();
   return parts;
 }
@@ -80,6 +88,7 @@ export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts =
   hasAccountPages: hasAccountPages(parts, config),
   providerKinds: providerKindsOf(parts),
   createFederated: parts.find(({ federated }) => federated)?.federated ?? null,
+  createMails: parts.find(({ mails }) => mails)?.mails ?? null,
   createPasskeys: parts.find(({ passkeys }) => passkeys)?.passkeys ?? null,
 });
 

@@ -106,7 +106,11 @@ export const ACCOUNTS = {
   ],
 
   // E-mails.
-  "no mail": [503, "NOT_CONFIGURED", "this service sends no e-mails: its operator has not set MAIL_URL"],
+  "no mail": [
+    503,
+    "NOT_CONFIGURED",
+    "this service sends no e-mails: its operator has not set MAIL_URL, or has left out the part mail",
+  ],
   "too many mails": [429, "RATE_LIMITED", "too many e-mails were requested: try again later"],
   "wrong mail code": [
     401,

@@ -55,7 +55,7 @@ function profileOf(visit: AccountVisit): Html {
   const { name, username, email, emailConfirmedAt, passwordHash, hasFactor, factorKinds } = account;
   const link = (path: string, text: string) => html`<a href="${pathOf(auth, path)}">${text}</a>`;
   const confirm =
-    emailConfirmedAt === null && auth.mail.isOn
+    emailConfirmedAt === null && auth.mails?.isOn
       ? actionOf(visit, ACCOUNT_CONFIRM_PATH, {}, "Confirm it by e-mail", "plain")
       : null;
   return html`<dl class="profile">

@@ -1,7 +1,7 @@
 import { problem } from "../../db/problems/problem.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
-import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
+import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { deleteSession, signOut } from "../../rest-gateway/auth/own-sessions.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
@@ -41,7 +41,7 @@ export async function unlinkOnPage(visit: AccountVisit, form: URLSearchParams): 
 
 export async function confirmEmailOnPage(visit: AccountVisit): Promise<void> {
   const { email } = visit.account;
-  await requestMailFor(visit, "confirm", email, null);
+  await mailsIn(visit.auth).request(visit, "confirm", email, null);
   continueAt(visit, ACCOUNT_PATH, {
     notice: `We have sent an e-mail to ${email}. Open its link to confirm the address.`,
   });

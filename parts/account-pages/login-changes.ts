@@ -30,7 +30,7 @@ function sendPassword(visit: AccountVisit, state: FormState): void {
   ];
   const title = passwordHash === null ? "Set a password" : "Change your password";
   const forgot =
-    auth.mail.isOn && passwordHash !== null
+    auth.mails?.isOn && passwordHash !== null
       ? html`<p class="aside"><a href="${pathOf(auth, FORGOT_PATH)}">Forgot your password?</a></p>`
       : null;
   const about = "All other sign-ins of your account end. API keys stay valid.";

@@ -1,7 +1,7 @@
 import { html } from "../../http/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import { admitCode } from "../../rest-gateway/auth/mail/sign-in.ts";
+import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { SENT } from "../../rest-gateway/auth/pages/done.ts";
 import {
   CODE_FIELD,
@@ -32,7 +32,7 @@ export async function signInWithMailCode(visit: Visit, form: URLSearchParams): P
   const to = form.get("to") ?? "";
   try {
     const { email, code } = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, to) ?? "" });
-    await signInBrowser(visit, await admitCode(visit, email, code), visit.returnTo);
+    await signInBrowser(visit, await mailsIn(visit.auth).admitCode(visit, email, code), visit.returnTo);
   } catch (error) {
     sendMailCode(visit, to, stateAfter(error, form));
   }

@@ -2,8 +2,7 @@ import { problem } from "../../db/problems/problem.ts";
 import { html } from "../../http/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import type { RequestedKind } from "../../rest-gateway/auth/mail/kinds.ts";
-import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
+import { mailsIn, type RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { EMAIL, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
@@ -48,7 +47,7 @@ const REQUESTS: Readonly<Record<PageKind, Request>> = {
 };
 
 export const showRequest = (kind: PageKind) => async (visit: Visit) => {
-  if (!visit.auth.mail.isOn) throw problem("no mail");
+  if (!visit.auth.mails?.isOn) throw problem("no mail");
   sendRequest(visit, kind);
 };
 
@@ -58,7 +57,7 @@ export const requestOnPage = (kind: PageKind) => async (visit: Visit, form: URLS
   const { done } = REQUESTS[kind];
   try {
     const { email } = parse(MailBody, fieldsIn(form));
-    await requestMailFor(visit, kind, email, returnTo);
+    await mailsIn(auth).request(visit, kind, email, returnTo);
     response.redirect(303, done === null ? mailCodeUrl(visit, email) : doneUrl(auth, done));
   } catch (error) {
     sendRequest(visit, kind, stateAfter(error, form));

@@ -75,7 +75,7 @@ export async function signInWithPasskeyOnPage(visit: Visit, form: URLSearchParam
 function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
   const { auth } = visit;
   const link = (path: string, text: string) => html`<a href="${withReturnTo(visit, path)}">${text}</a>`;
-  const hasMail = auth.mail.isOn;
+  const hasMail = auth.mails?.isOn;
   const form = {
     action: withReturnTo(visit, SIGN_IN_PATH),
     fields: FIELDS,

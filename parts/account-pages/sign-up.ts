@@ -5,8 +5,6 @@ import { html } from "../../http/pages/html.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
-import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
-import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import {
   EMAIL,
@@ -23,6 +21,7 @@ import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { providerLinks } from "./providers.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
@@ -48,7 +47,7 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
     const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
     // The same for an e-mail that is taken.
     if (auth.settings.emailConfirm === "required") {
-      markBrowser(visit, id);
+      auth.mails?.markBrowser(visit, id);
       return response.redirect(303, doneUrl(auth, "confirm-sent", returnTo));
     }
     const account = (await auth.repository.accountOf(id!))!;

@@ -1,5 +1,5 @@
 import { type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
-import type { MailService } from "../../rest-gateway/auth/mail/mail.ts";
+import type { KeptMail, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";
 
@@ -8,10 +8,8 @@ export const MAIL = `${CONSOLE}/mail`;
 /** E-mails on the page. */
 const MAX_MAILS = 100;
 
-export type KeptMail = Awaited<ReturnType<MailService["kept"]>>[number];
-
 /** `/console/mail`: the e-mails that are kept instead of sent, with MAIL_URL=keep. */
-export function mailView(mails: Pick<MailService, "kept">): View {
+export function mailView(mails: Pick<Mails, "kept">): View {
   return {
     path: MAIL,
     name: "Mail",

@@ -114,7 +114,7 @@ function createConsole(core: Core, history: History): HttpInterface {
   const live = liveView({ metrics, activity: readStatements, waitingTasks, history: () => history.points });
   const send = adminSender(core);
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
-  const mail = auth?.mail.isOn && config.mailUrl === "keep" ? auth.mail : null;
+  const mail = auth?.mails?.isOn && config.mailUrl === "keep" ? auth.mails : null;
   const keptMails = mail === null ? [] : [mailView(mail)];
   const activity = activityView({
     ...{ advice, metrics, waitingTasks, activity: readStatements, send },

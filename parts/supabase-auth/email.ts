@@ -1,11 +1,7 @@
 import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";
-import { provedEpoch } from "../../rest-gateway/auth/mail/confirmations.ts";
-import type { RequestedKind } from "../../rest-gateway/auth/mail/kinds.ts";
-import type { MailData, SignInKind } from "../../rest-gateway/auth/mail/repository.ts";
-import { requestMailFor } from "../../rest-gateway/auth/mail/requests.ts";
-import { findMailCode } from "../../rest-gateway/auth/mail/sign-in.ts";
+import { type MailData, mailsIn, type RequestedKind, type SignInKind } from "../../rest-gateway/auth/mail/mails.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
@@ -60,15 +56,15 @@ function ofType<Value>(values: Readonly<Record<string, Value>>, type: string | n
 export async function reauthenticate(call: AuthCall): Promise<object> {
   const { user } = await signedInOf(call);
   if (user.email === "") throw invalid("Reauthentication requires the user to have an email or a phone number");
-  await requestMailFor(call, "sign-in", user.email, null);
+  await mailsIn(call.auth).request(call, "sign-in", user.email, null);
   return {};
 }
 
 /** Rejects with Problem unless the code is that of an e-mail to the user. It is spent, and confirms the e-mail. */
 export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
-  const tokenHash = await findMailCode(call, user.email, nonce);
-  const { repository } = call.auth.mail;
-  if (tokenHash && (await repository.proveMailbox(tokenHash, userId, call.client.address))) return;
+  const mails = mailsIn(call.auth);
+  const tokenHash = await mails.findCode(call, user.email, nonce);
+  if (tokenHash && (await mails.proveMailbox(tokenHash, userId, call.client.address))) return;
   throw problem("nonce wrong");
 }
 
@@ -78,7 +74,7 @@ async function send(
   email: string | null | undefined,
   newUser?: MailData["newUser"],
 ): Promise<object> {
-  await requestMailFor(call, kind, requireEmail(email ?? ""), returnToIn(call), newUser);
+  await mailsIn(call.auth).request(call, kind, requireEmail(email ?? ""), returnToIn(call), newUser);
   return {};
 }
 
@@ -107,10 +103,10 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   const kinds = ofType(TYPES, type);
   if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
   // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
-  const tokenHash = link ? hashOf(link) : await findMailCode(call, requireEmail(email!), code!);
+  const tokenHash = link ? hashOf(link) : await mailsIn(auth).findCode(call, requireEmail(email!), code!);
   if (tokenHash === null) throw problem("mail token invalid");
   const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
-  const taken = await auth.mail.repository.takeToken(tokenHash, kinds, client.address, epoch).catch(refuseUser);
+  const taken = await mailsIn(auth).takeToken(tokenHash, kinds, client.address, epoch).catch(refuseUser);
   if (taken === null) throw problem("mail token invalid");
   const { account, token: mailToken } = taken;
   auth.forget(account.id);
@@ -127,12 +123,12 @@ async function epochFor(
   tokenHash: Buffer,
   password: string | null | undefined,
 ): Promise<number | null> {
-  const found = await call.auth.mail.repository.findLink(tokenHash);
+  const found = await mailsIn(call.auth).findLink(tokenHash);
   if (!found?.needsProof) return null;
   const account = found.account!;
   // With EMAIL_CONFIRM=required.
   if (account.mustConfirm && account.email === found.email && password === undefined) return account.epoch;
-  const epoch = await provedEpoch(call, account, password, WRONG);
+  const epoch = await mailsIn(call.auth).provedEpoch(call, account, password, WRONG);
   if (epoch === null && !found.claims) throw problem("confirmation not proved");
   return epoch;
 }

@@ -3,7 +3,8 @@ import { problem } from "../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
 import { loginForms } from "../../rest-gateway/auth/login-names.ts";
-import { LINK_PATH } from "../../rest-gateway/auth/mail/mail.ts";
+import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
+import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
@@ -49,7 +50,7 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const verified = isNew && type === "magiclink" ? "signup" : type;
   await adminUsersOf(call).addToken(
     { kind: KINDS[verified], userId: id, data: { returnTo, ...change } },
-    { tokenHash: hashOf(token), codeHash: auth.mail.hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
+    { tokenHash: hashOf(token), codeHash: mailsIn(auth).hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
   );
   return {
@@ -65,7 +66,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   await requireServiceKey(call);
   const { auth, request, client } = call;
   const sent = await readAuthBody(request, auth.limits, InvitedUser);
-  if (!auth.mail.isOn) throw problem("no mail");
+  if (!auth.mails?.isOn) throw problem("no mail");
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
   const returnTo = returnToIn(call);

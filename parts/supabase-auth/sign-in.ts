@@ -4,10 +4,9 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
-import { markBrowser } from "../../rest-gateway/auth/mail/confirmations.ts";
-import { languagesOf } from "../../rest-gateway/auth/mail/templates.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
+import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
@@ -33,7 +32,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const user = { fields, username: null, metadata, isByOperator: false, languages };
   const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
   if (auth.settings.emailConfirm === "required") {
-    markBrowser(call, id);
+    auth.mails?.markBrowser(call, id);
     return unconfirmed(call, id, address, metadata);
   }
   return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");

@@ -6,7 +6,7 @@ import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
 import { loginForms } from "./login-names.ts";
-import type { MailData } from "./mail/repository.ts";
+import type { MailData } from "./mail/mails.ts";
 import type { PublicUser } from "./public-users.ts";
 
 /** `id` is that of the application, as text. */

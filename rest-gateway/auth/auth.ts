@@ -21,7 +21,7 @@ import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
-import { MailService } from "./mail/mail.ts";
+import type { Mails } from "./mail/mails.ts";
 import { Enrolment } from "./mfa.ts";
 import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
@@ -100,7 +100,8 @@ export type Auth = {
   readonly callers: CallerResolver;
   /** Null where no part brings it. */
   readonly federated: Federated | null;
-  readonly mail: MailService;
+  /** Null where no part brings them. */
+  readonly mails: Mails | null;
   readonly hookFailures: HookFailures;
   /** Encrypts what the pages keep in a cookie. */
   readonly pageBox: SecretBox;
@@ -126,6 +127,7 @@ export function createAuth({
   settings,
   providerKinds,
   createFederated,
+  createMails,
   createPasskeys,
   database,
   serviceDatabase,
@@ -170,7 +172,7 @@ export function createAuth({
     passkeys,
   });
   const registration = new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) });
-  const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
+  const mails = createMails?.({ settings, functions, folder, hasTasks, secret, url, log }) ?? null;
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),
     eventSeconds: settings.auditRetention,
@@ -179,7 +181,7 @@ export function createAuth({
   const purges = [
     () => repository.purge(retention),
     () => repository.purgeAnonymous(ANONYMOUS_SECONDS),
-    () => mail.purge(),
+    async () => mails?.purge(),
   ];
   const housekeeping = new Housekeeping({ purges, onError });
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
@@ -227,7 +229,7 @@ export function createAuth({
     sameOrigin,
     callers,
     federated,
-    mail,
+    mails,
     hookFailures,
     pageBox: new SecretBox(deriveKey(secret, "account pages")),
     limits: settings,
@@ -249,11 +251,12 @@ export function createAuth({
       notifications.onIdentityChange((change) => {
         if (change === "providers" || change === "back") federated?.load().catch(onError);
       });
-      await mail.start();
+      await repository.useSettings(settings, mails?.isOn === true);
+      mails?.start();
     },
     startHousekeeping: () => housekeeping.start(),
     close: async () => {
-      mail.close();
+      mails?.close();
       await Promise.all([housekeeping.close(), keyUses.close()]);
     },
   };

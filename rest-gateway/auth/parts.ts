@@ -1,5 +1,6 @@
 import type { ProviderKind } from "../../config/providers.ts";
 import type { CreateFederated } from "./federated.ts";
+import type { CreateMails } from "./mail/mails.ts";
 import type { CreatePasskeys } from "./passkeys/passkeys.ts";
 
 /** What parts bring to authentication. */
@@ -9,6 +10,8 @@ export type AuthParts = {
   readonly providerKinds: readonly ProviderKind[];
   /** Null without identity providers. */
   readonly createFederated: CreateFederated | null;
+  /** Null without e-mails. */
+  readonly createMails: CreateMails | null;
   /** Null without passkeys. */
   readonly createPasskeys: CreatePasskeys | null;
 };

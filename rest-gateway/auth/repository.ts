@@ -1,9 +1,10 @@
+import type { Config } from "../../config/config.ts";
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import { loginForms } from "./login-names.ts";
-import type { NewUser } from "./registration.ts";
+import { isSignupOpen, type NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type {
   BegunLogin,
@@ -15,6 +16,8 @@ import type {
   Reservation,
   ReservedAttempt,
 } from "./throttle.ts";
+
+type StoredSettings = Pick<Config, "mailsPerRecipient" | "emailConfirm" | "signup" | "usersEmail">;
 
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". "pending": the link of an e-mail changes it. */
 export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too often" | "too many" | "ended";
@@ -186,6 +189,18 @@ export class AuthRepository {
   async limitAddedUsers(registrations: number, window: number): Promise<void> {
     const values = [String(registrations), seconds(window)];
     await this.#functions.call("limit_added_users($1::integer, $2::interval)", values);
+  }
+
+  /** Stores settings that functions of the database read, and whether e-mails are sent or kept. */
+  async useSettings(settings: StoredSettings, hasMail: boolean): Promise<void> {
+    const stored = {
+      mail: hasMail ? "on" : "off",
+      mails_per_recipient: String(settings.mailsPerRecipient),
+      email_confirm: settings.emailConfirm,
+      signup: isSignupOpen(settings) ? "open" : settings.signup,
+      users_email: settings.usersEmail,
+    };
+    await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(stored)]);
   }
 
   reserveResponse(address: string, attempts: number, window: number): Promise<Reservation> {

@@ -35,7 +35,6 @@ import {
 } from "./bodies.ts";
 import { createKey, deleteKey, listKeys, readKey } from "./keys.ts";
 import { changeEmail, changePassword } from "./login-changes.ts";
-import { MAIL_ROUTES } from "./mail/routes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
 import { PAGE_ROUTES } from "./pages/routes.ts";
@@ -261,6 +260,5 @@ export const ROUTES: Routes = {
     handle: sendPublicKeys,
   }),
   ...ADMIN_ROUTES,
-  ...MAIL_ROUTES,
   ...PAGE_ROUTES,
 };

@@ -1,6 +1,6 @@
 import type { Config } from "../../config/config.ts";
 import type { FederatedSettings } from "./federated.ts";
-import type { MailSettings } from "./mail/mail.ts";
+import type { MailSettings } from "./mail/mails.ts";
 import type { FactorSettings } from "./second-factor.ts";
 
 /** The settings of authentication. */
@@ -17,6 +17,8 @@ export type AuthSettings = FactorSettings &
     | "registrationsPerAddress"
     | "auditRetention"
     | "emailReservation"
+    | "emailConfirm"
+    | "usersEmail"
     | "sessionMaxAge"
     | "jwtRefreshGrace"
     | "baseUrl"

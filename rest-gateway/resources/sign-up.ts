@@ -9,11 +9,10 @@ import { readBytes } from "../../http/pipeline/body.ts";
 import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
 import type { Auth } from "../auth/auth.ts";
-import { markBrowser } from "../auth/mail/confirmations.ts";
-import { languagesOf } from "../auth/mail/templates.ts";
 import type { NewUser } from "../auth/registration.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
+import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
@@ -58,7 +57,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     if (confirms) {
       // The same statements and the same response for an e-mail that is taken.
       const id = await register(newAccount, auth, runner).catch(fail);
-      markBrowser({ auth, request: sent, response }, id as string | null);
+      auth.mails?.markBrowser({ auth, request: sent, response }, id as string | null);
       response.status(202).json({ message: "an e-mail to confirm the address is on its way: sign in after that" });
       return;
     }

@@ -15,7 +15,7 @@ const LIMITS = [
   ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.all.test.ts
   ...["WS_MAX_CONNECTIONS_PER_ADDRESS", "WS_MESSAGE_RATE_PER_ADDRESS"],
   ...["REALTIME_MAX_CHANNELS_PER_ADDRESS", "REALTIME_JOIN_RATE_PER_ADDRESS"],
-  ...["MAILS_PER_ADDRESS"], // test/rest-gateway/auth/mail/sending.all.test.ts
+  ...["MAILS_PER_ADDRESS"], // test/parts/mail/sending.all.test.ts
   ...["RATE_LIMIT"], // test/http/rate-limit.test.ts, operations-on-sockets.test.ts
   ...["CLIENT_MEMORY_PER_ADDRESS", "DB_POOL_SHARE"],
   ...["TASK_MAX_PENDING", "TASK_MAX_STORED_BYTES_PER_OWNER"],

@@ -390,7 +390,7 @@ comment on table auth_private.one_time_values is 'What may be used once, by the 
 -- token of the link is derived from the id, with a key that is not in this database.
 create table auth_private.mails (
   id          uuid primary key default gen_random_uuid(),
-  kind        text not null, -- rest-gateway/auth/mail/kinds.ts lists them
+  kind        text not null, -- parts/mail/kinds.ts lists them
   user_id     auth.user_id references auth_private.accounts on delete cascade, -- null: unknown, or none
   email       text not null,
   data        jsonb not null default '{}',

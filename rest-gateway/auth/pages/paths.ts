@@ -1,6 +1,6 @@
 import type { Auth } from "../auth.ts";
 
-// The paths of the pages. Those of links in e-mails and of sign-ins at providers are beside their routes.
+// The paths of the pages. Those of sign-ins at providers are beside their routes.
 
 export const SIGN_IN_PATH = "/auth/sign-in";
 /** Where a browser completes a sign-in with the code of the second factor. */
@@ -9,6 +9,8 @@ export const MAIL_SIGN_IN_PATH = `${SIGN_IN_PATH}/e-mail`;
 /** Where a user enters the code of an e-mail. */
 export const MAIL_CODE_PATH = `${MAIL_SIGN_IN_PATH}/code`;
 export const PASSKEY_SIGN_IN_PATH = `${SIGN_IN_PATH}/passkey`;
+/** The page that the link of an e-mail opens. */
+export const LINK_PATH = "/auth/link";
 export const SIGN_UP_PATH = "/auth/sign-up";
 export const FORGOT_PATH = "/auth/forgot-password";
 export const CONFIRM_PATH = "/auth/confirm-e-mail";

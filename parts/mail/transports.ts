@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
-import type { Config } from "../../../config/config.ts";
-import { isLoopbackHost } from "../../../config/json-file.ts";
+import type { Config } from "../../config/config.ts";
+import { isLoopbackHost } from "../../config/json-file.ts";
 import type { Mail } from "./kinds.ts";
 
 export type TransportSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret">;

@@ -1,15 +1,16 @@
 import type { z } from "zod";
-import { isRefusal, problem } from "../../../db/problems/problem.ts";
-import { identityOf } from "../../../http/pipeline/exchange.ts";
-import type { Account } from "../../../identity/account.ts";
-import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import type { Auth } from "../auth.ts";
-import type { WrongPassword } from "../passwords.ts";
-import { badFields, refuseRaised } from "../problem.ts";
-import type { Call } from "../route.ts";
+import { isRefusal, problem } from "../../db/problems/problem.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
+import type { Account } from "../../identity/account.ts";
+import { hashOf, newSecret } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
+import { badFields, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { ConfirmationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf } from "./requests.ts";
+import { mailOf } from "./service.ts";
 
 // A link proves whose the mailbox is, but not whose the account: another person may have registered it, or have requested the e-mail for it.
 
@@ -25,14 +26,14 @@ type Visited = Pick<Call, "request"> & { readonly auth: Auth };
 export function markBrowser({ auth, request, response }: Visited & Pick<Call, "response">, userId: string | null) {
   // A page of another site could make a visitor register with a password that it knows.
   if (!auth.sameOrigin.accepts(request.headers)) return;
-  const mark = auth.mail.markOf(userId ?? newSecret());
+  const mark = mailOf(auth).markOf(userId ?? newSecret());
   const attributes = `Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=${auth.settings.mailLinkTtl}`;
   response.append("Set-Cookie", `${NAME}=${mark}; ${attributes}`);
 }
 
 /** Whether the client has registered the account, or is signed in to it. */
 export async function isOwnAccount({ auth, request }: Visited, { id }: Account): Promise<boolean> {
-  if (COOKIE.exec(request.headers.cookie ?? "")?.[1] === auth.mail.markOf(id)) return true;
+  if (COOKIE.exec(request.headers.cookie ?? "")?.[1] === mailOf(auth).markOf(id)) return true;
   const { credentials } = identityOf(request);
   if ((await auth.sessions.of(credentials))?.account.id === id) return true;
   const { bearer } = credentials;
@@ -73,11 +74,12 @@ const WRONG: WrongPassword = {
 export async function confirmEmail(call: Call<"none", z.infer<typeof ConfirmationBody>>) {
   const { auth, client, body } = call;
   const { token, password, newPassword = null, decline = false } = body;
-  const { hashing, mail } = auth;
+  const { hashing } = auth;
+  const { repository } = mailOf(auth);
   const link = await linkOf(auth, token);
   if (link.kind !== "confirm") throw problem("invalid link");
   if (decline) {
-    if (!(await mail.repository.declineConfirmation(hashOf(token), client.address))) throw problem("invalid link");
+    if (!(await repository.declineConfirmation(hashOf(token), client.address))) throw problem("invalid link");
     return { message: "the request is ended: no account gets your address by it" };
   }
   const account = link.needsProof ? link.account! : null;
@@ -86,7 +88,7 @@ export async function confirmEmail(call: Call<"none", z.infer<typeof Confirmatio
   if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
   const hash = newPassword === null ? null : await hashing.inPlace(() => hashing.hash(newPassword));
   const proof = { epoch, passwordHash: hash };
-  const confirmed = await mail.repository.confirmEmail(hashOf(token), proof, client.address).catch(refuseRaised);
+  const confirmed = await repository.confirmEmail(hashOf(token), proof, client.address).catch(refuseRaised);
   if (confirmed === null) throw problem("invalid link");
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.forget(String(confirmed.user));

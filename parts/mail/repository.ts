@@ -1,28 +1,21 @@
-import { countedNetworksOf } from "../../../db/network.ts";
-import { writeArray } from "../../../db/wire/array-text.ts";
-import type { Account } from "../../../identity/account.ts";
-import { type AuthFunctions, bytes, seconds } from "../functions.ts";
-import { normalizedEmail } from "../login-names.ts";
-import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
-import type { MailKind, RequestedKind } from "./kinds.ts";
-
-/** What the client of a request has chosen, or what has happened. */
-export type MailData = {
-  readonly newEmail?: string;
-  /** Of a confirmation: the e-mail that the new one replaces. */
-  readonly from?: string;
-  /** When it has happened, in ISO 8601, from which IP address, and with which device. */
-  readonly at?: string;
-  readonly address?: string | null;
-  readonly device?: string | null;
-  /** Where the user continues; a URL of an allowed origin. */
-  readonly returnTo?: string | null;
-  readonly languages?: readonly string[];
-  /** The user whom the code creates if the address has no account. */
-  readonly newUser?: { readonly name: string; readonly skeleton: string | null; readonly metadata: object } | undefined;
-};
+import { countedNetworksOf } from "../../db/network.ts";
+import { writeArray } from "../../db/wire/array-text.ts";
+import { type AuthFunctions, bytes, seconds } from "../../rest-gateway/auth/functions.ts";
+import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
+import type {
+  Link as AnyLink,
+  MailData,
+  RequestedKind,
+  SignInKind,
+  TakenToken,
+} from "../../rest-gateway/auth/mail/mails.ts";
+import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
+import type { MailKind } from "./kinds.ts";
 
 export type DueMail = { readonly kind: MailKind; readonly email: string; readonly data: MailData };
+
+/** The token of a link, which stays valid. */
+export type Link = AnyLink & DueMail;
 
 /** Null if it is sent; "too late" if its link is no longer valid. */
 export type BegunMail =
@@ -55,26 +48,6 @@ export type AcceptedInvitation = {
   readonly skeleton: string | null;
   readonly passwordHash: string;
   readonly address: string;
-};
-
-/** The kinds of e-mails whose links and codes sign in. */
-export type SignInKind = "sign-in" | "confirm" | "reset";
-
-/** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
-export type TakenToken = { readonly account: Account; readonly token: object };
-
-/** The token of a link, which stays valid. */
-export type Link = DueMail & {
-  /** Null for an address without an account. */
-  readonly account: Account | null;
-  /** The encrypted secrets of the enabled second factors, in hex. */
-  readonly factors: readonly string[];
-  /** Whether it confirms an e-mail for an account that may be that of another person. */
-  readonly needsProof: boolean;
-  /** Whether such a confirmation takes the account over without a proof. */
-  readonly claims: boolean;
-  /** Whether the mailbox does not replace the second factor. Null for an address without an account. */
-  readonly keepsFactor: boolean | null;
 };
 
 /** What shows that the account belongs to the owner of the mailbox: its epoch, if the client has proved it; or a new password. */
@@ -189,11 +162,6 @@ export class MailRepository {
     const { tokenHash, name, skeleton, passwordHash, address } = accepted;
     const values = [bytes(tokenHash), name, skeleton, passwordHash, address || null, this.#functions.now()];
     return this.#functions.call("accept_invitation($1::bytea, $2, $3, $4, $5::inet, $6::timestamptz)", values);
-  }
-
-  /** Stores settings for the functions of the database. */
-  async use(settings: Readonly<Record<string, string>>): Promise<void> {
-    await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(settings)]);
   }
 
   /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */

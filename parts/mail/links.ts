@@ -1,12 +1,10 @@
-import { Problem, problem } from "../../../db/problems/problem.ts";
-import { type Html, html } from "../../../http/pages/html.ts";
-import type { Account } from "../../../identity/account.ts";
-import { searchOf } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problem.ts";
-import type { Auth } from "../auth.ts";
-import { parse, readForm } from "../bodies.ts";
-import { codeFieldOf, passkeyForCode } from "../pages/code-field.ts";
-import { type Done, doneUrl } from "../pages/done.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
+import { type Html, html } from "../../http/pages/html.ts";
+import type { Account } from "../../identity/account.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { parse, readForm } from "../../rest-gateway/auth/bodies.ts";
+import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
+import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import {
   type Field,
   type FormState,
@@ -16,18 +14,19 @@ import {
   NEW_FORM,
   newPasswordField,
   stateAfter,
-} from "../pages/form.ts";
-import { openAgain } from "../pages/open-again.ts";
-import { sendPage } from "../pages/page.ts";
-import { fieldsWithPasskey } from "../pages/passkey-button.ts";
-import { pathOf, SIGN_IN_PATH } from "../pages/paths.ts";
-import { MAX_PASSWORD } from "../passwords.ts";
-import type { Call } from "../route.ts";
+} from "../../rest-gateway/auth/pages/form.ts";
+import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
+import { LINK_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
+import { badParameter } from "../../rest-gateway/conventions/problem.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
 import { confirmEmail, isOwnAccount, takesNewPassword } from "./confirmations.ts";
 import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
-import { LINK_PATH } from "./mail.ts";
 import type { Link } from "./repository.ts";
 import { linkOf, resetPassword, undoEmail } from "./requests.ts";
 import { signInOnPage } from "./sign-in.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
-import { Authenticator } from "../../../support/authenticator.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { PASSWORD, useFactors } from "../../../support/second-factor.ts";
+import { Authenticator } from "../../support/authenticator.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 
 const OTHER = "Another-Horse-9?";
 const REFUSED_AT_LOGIN = [401, "AUTH_REQUIRED", "the passkey was not accepted: try again, or sign in in another way"];

@@ -1,5 +1,5 @@
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import type { ApiReply, ApiSent } from "../../../support/resource-client.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import type { ApiReply, ApiSent } from "../../support/resource-client.ts";
 
 type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
 

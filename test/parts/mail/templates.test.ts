@@ -2,10 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { outcomeOf } from "../../../../cli/command.ts";
-import { mail } from "../../../../cli/mail.ts";
-import { KINDS, type MailValues } from "../../../../rest-gateway/auth/mail/kinds.ts";
-import { languagesOf, Templates } from "../../../../rest-gateway/auth/mail/templates.ts";
+import { outcomeOf } from "../../../cli/command.ts";
+import { KINDS, type MailValues } from "../../../parts/mail/kinds.ts";
+import { mail } from "../../../parts/mail/mail.ts";
+import { Templates } from "../../../parts/mail/templates.ts";
+import { languagesOf } from "../../../rest-gateway/conventions/languages.ts";
 
 const VALUES: MailValues = {
   ...{ email: "a&b@test.example", service: "api.test.example", url: "https://api.test.example", minutes: "60" },

@@ -1,13 +1,13 @@
-import { queryParameter } from "../../openapi/schema-parts.ts";
-import { accepted, MessageAnswer, ok, page, SignedInAnswer } from "../answers.ts";
-import { showDone } from "../pages/done.ts";
-import { DONE_PATH } from "../pages/paths.ts";
-import { type Routes, route } from "../route.ts";
-import { ConfirmationBody, InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
+import { accepted, MessageAnswer, ok, page, SignedInAnswer } from "../../rest-gateway/auth/answers.ts";
+import { MailBody, MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
+import { showDone } from "../../rest-gateway/auth/pages/done.ts";
+import { DONE_PATH, LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { type Routes, route } from "../../rest-gateway/auth/route.ts";
+import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
+import { ConfirmationBody, InvitationBody, LinkForm, ResetBody, TokenBody } from "./bodies.ts";
 import { confirmEmail } from "./confirmations.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
 import { showLink, useLink } from "./links.ts";
-import { LINK_PATH } from "./mail.ts";
 import { requestMail, resetPassword, undoEmail } from "./requests.ts";
 import { signInWithCode, signInWithLink } from "./sign-in.ts";
 

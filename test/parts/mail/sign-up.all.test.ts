@@ -2,12 +2,12 @@ import { createClient } from "@supabase/supabase-js";
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
-import { oidcEntry, useFederated } from "../../../parts/federated/support.ts";
-import { useService } from "../../../support/http-client.ts";
-import { sendJson } from "../../../support/json.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { WebClient } from "../../../support/web-client.ts";
+import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { WebClient } from "../../support/web-client.ts";
+import { oidcEntry, useFederated } from "../federated/support.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
-import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
-import { useService } from "../../../support/http-client.ts";
-import { sendJson } from "../../../support/json.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
+import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
 
 const OLD = "Correct-Horse-7!";
 const NEW = "Another-Horse-9?";

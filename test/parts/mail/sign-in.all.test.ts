@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from "vitest";
-import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
-import { useService } from "../../../support/http-client.ts";
-import { sendJson } from "../../../support/json.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { appCode } from "../../../support/totp.ts";
+import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { appCode } from "../../support/totp.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const MAIL_LIMITS = { MAILS_PER_RECIPIENT: "1000", MAILS_PER_ADDRESS: "1000" };

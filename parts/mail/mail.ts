@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
-import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
-import { previewPage } from "../rest-gateway/auth/mail/preview.ts";
-import { Templates } from "../rest-gateway/auth/mail/templates.ts";
-import { CommandError, readService } from "./command.ts";
+import { CommandError, readService } from "../../cli/command.ts";
+import { COMMAND } from "../../config/command.ts";
+import type { Environment } from "../../config/config.ts";
+import { previewPage } from "./preview.ts";
+import { Templates } from "./templates.ts";
 
 const HELP = `\
 Renders every e-mail of the service, with the templates of the application and sample values, to one page.

@@ -17,12 +17,6 @@ export const KINDS = [
 
 export type MailKind = (typeof KINDS)[number];
 
-/**
- * The kinds of e-mails that a request without a sign-in may ask for. What is sent in their place depends on the account; "change" is
- * the confirmation of a change of the e-mail once more.
- */
-export type RequestedKind = "confirm" | "reset" | "sign-in" | "change";
-
 /** What a template may name. A value that the e-mail does not have is "". */
 export const VARIABLES = [
   ...(["email", "service", "url", "link", "token", "code", "minutes"] as const),

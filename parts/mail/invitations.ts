@@ -1,24 +1,26 @@
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
-import { hashOf } from "../../../identity/secrets.ts";
-import type { Auth } from "../auth.ts";
-import { operatorName } from "../functions.ts";
-import { emailSkeleton } from "../login-names.ts";
-import { signInBrowser } from "../pages/sign-in.ts";
-import { refuseRaised } from "../problem.ts";
-import type { Call } from "../route.ts";
-import type { AdmittedLogin } from "../sign-in.ts";
-import { type SignedIn, signIn } from "../tokens.ts";
-import type { InvitationBody, MailBody } from "./bodies.ts";
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { operatorName } from "../../rest-gateway/auth/functions.ts";
+import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";
+import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
+import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
+import { type SignedIn, signIn } from "../../rest-gateway/auth/tokens.ts";
+import type { InvitationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
+import { mailOf } from "./service.ts";
 
 /** `POST /auth/invitations`: an administrator or the service key invites an address. */
 export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
   const { auth, body, client, signedIn } = call;
   requireInvitations(auth);
   const data = mailDataOf(call, returnToOf(auth, body.returnTo));
-  await auth.mail.repository.by(operatorName(signedIn)).invite(body.email, data, client.address);
+  await mailOf(auth).repository.by(operatorName(signedIn)).invite(body.email, data, client.address);
   return { message: "an e-mail is on its way to this address" };
 }
 
@@ -37,18 +39,18 @@ type Input = z.infer<typeof InvitationBody>;
 /** The new account. Its e-mail is confirmed: the invitation has arrived there. */
 async function accept({ auth, client: { address } }: Call, { token, name, password }: Input): Promise<AdmittedLogin> {
   requireInvitations(auth);
-  const { mail, hashing, repository } = auth;
+  const { hashing, repository } = auth;
   auth.passwords.rules.require(password);
   const { kind, email } = await linkOf(auth, token);
   if (kind !== "invitation") throw problem("invalid link");
   const passwordHash = await hashing.inPlace(() => hashing.hash(password));
   const accepted = { tokenHash: hashOf(token), name, skeleton: emailSkeleton(email), passwordHash, address };
-  const id = await mail.repository.acceptInvitation(accepted).catch(refuseRaised);
+  const id = await mailOf(auth).repository.acceptInvitation(accepted).catch(refuseRaised);
   if (id === null) throw problem("invalid link");
   return { account: (await repository.accountOf(String(id)))!, attempt: [], address };
 }
 
-function requireInvitations({ settings, mail }: Auth): void {
-  if (settings.signup === "off") throw problem("sign-up closed");
-  if (!mail.isOn) throw problem("no mail");
+function requireInvitations(auth: Auth): void {
+  if (auth.settings.signup === "off") throw problem("sign-up closed");
+  if (!mailOf(auth).isOn) throw problem("no mail");
 }

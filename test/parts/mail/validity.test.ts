@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { useFactors } from "../../../support/second-factor.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { useFactors } from "../../support/second-factor.ts";
 
 const server = await startMailServer();
 /** The clock of the service stands still, except when a test moves it. */

@@ -3,13 +3,13 @@ import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { Webhook } from "standardwebhooks";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Mail } from "../../../../rest-gateway/auth/mail/kinds.ts";
-import { createTransport } from "../../../../rest-gateway/auth/mail/transports.ts";
-import { newCertificate } from "../../../support/certificate.ts";
-import { consoleClient, textOf } from "../../../support/console-client.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { startTestService, type TestService } from "../../../support/service.ts";
-import { POLL } from "../../../support/until.ts";
+import type { Mail } from "../../../parts/mail/kinds.ts";
+import { createTransport } from "../../../parts/mail/transports.ts";
+import { newCertificate } from "../../support/certificate.ts";
+import { consoleClient, textOf } from "../../support/console-client.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+import { POLL } from "../../support/until.ts";
 
 const FROM = "no-reply@test.example";
 
@@ -205,7 +205,7 @@ test("without MAIL_URL requests are refused, and the log says once why", async (
   expect([status, json.error.code, json.error.message]).toEqual([
     503,
     "NOT_CONFIGURED",
-    "this service sends no e-mails: its operator has not set MAIL_URL",
+    "this service sends no e-mails: its operator has not set MAIL_URL, or has left out the part mail",
   ]);
   expect(service.lines.filter((line) => line.includes("MAIL_URL")).length).toBe(1);
   expect(await mailsOf(service)).toEqual([]);

@@ -1,45 +1,15 @@
 import { createHmac } from "node:crypto";
 import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
-import type { Config } from "../../../config/config.ts";
-import { hashOf } from "../../../identity/secrets.ts";
-import type { AuthFunctions } from "../functions.ts";
-import { isSignupOpen } from "../registration.ts";
-import { deriveKey } from "../secret-box.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import type { CreateMails, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
+import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 import type { Mail, MailKind, MailValues } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
 import { Templates } from "./templates.ts";
-import { createTransport, type Transport, type TransportSettings } from "./transports.ts";
-
-export type MailSettings = TransportSettings &
-  Pick<
-    Config,
-    | "authPagesUrl"
-    | "signup"
-    | "emailConfirm"
-    | "usersEmail"
-    | "mailLinkTtl"
-    | "mailsPerRecipient"
-    | "mailsPerAddress"
-    | "mailsPerHour"
-  >;
-
-export type MailOptions = {
-  readonly settings: MailSettings;
-  readonly functions: AuthFunctions;
-  /** The folder with the templates of the application; null if there is none. */
-  readonly folder: string | null;
-  /** Whether there is a queue of tasks, which e-mails need. */
-  readonly hasTasks: boolean;
-  /** The secret of the service, from which keys are derived. */
-  readonly secret: string;
-  /** The public URL of the service, which begins every link. */
-  readonly url: string;
-  readonly log: Logger;
-};
-
-/** The path of the page that a link opens. */
-export const LINK_PATH = "/auth/link";
+import { createTransport, type Transport } from "./transports.ts";
 
 /** Seconds for which e-mails are kept for the console, and those that could not be sent. */
 const RETENTION = 7 * 24 * 3600;
@@ -63,7 +33,7 @@ export class MailService {
   readonly #linkKey: Buffer;
 
   /** Throws ConfigError for a template that is not valid. */
-  constructor({ settings, functions, folder, hasTasks, secret, url, log }: MailOptions) {
+  constructor({ settings, functions, folder, hasTasks, secret, url, log }: Parameters<CreateMails>[0]) {
     this.settings = settings;
     this.repository = new MailRepository(functions);
     this.isOn = hasTasks && settings.mailUrl !== "";
@@ -79,22 +49,14 @@ export class MailService {
     return { mail: (payload, { job }) => this.#run((payload as { readonly id: string }).id, job.attempts) };
   }
 
-  /** Says once whether e-mails are sent. Rejects if the database does not respond. */
-  async start(): Promise<void> {
-    const { mailUrl, mailsPerRecipient, emailConfirm, usersEmail } = this.settings;
-    await this.repository.use({
-      mail: this.isOn ? "on" : "off",
-      mails_per_recipient: String(mailsPerRecipient),
-      email_confirm: emailConfirm,
-      signup: isSignupOpen(this.settings) ? "open" : this.settings.signup,
-      users_email: usersEmail,
-    });
-    if (!this.isOn)
-      this.#log.info(
-        mailUrl === ""
-          ? "no e-mails are sent: resets of passwords and other sign-ins by e-mail need MAIL_URL"
-          : "no e-mails are sent, although MAIL_URL is set: they need the module tasks",
-      );
+  /** Says once whether e-mails are sent. */
+  start(): void {
+    if (this.isOn) return;
+    this.#log.info(
+      this.settings.mailUrl === ""
+        ? "no e-mails are sent: resets of passwords and other sign-ins by e-mail need MAIL_URL"
+        : "no e-mails are sent, although MAIL_URL is set: they need the module tasks",
+    );
   }
 
   /** Deletes what has expired. */
@@ -203,3 +165,9 @@ export class MailService {
     return createHmac("sha256", this.#linkKey).update(`hash of code ${code}`).digest();
   }
 }
+
+/** What the part brings: the interface of the core, and the service behind it. */
+export type OwnMails = Mails & { readonly service: MailService };
+
+/** The routes of the part are served only where it has created the service. */
+export const mailOf = ({ mails }: Pick<Auth, "mails">): MailService => (mails as OwnMails).service;

@@ -1,16 +1,18 @@
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
-import { hashOf } from "../../../identity/secrets.ts";
-import type { Auth } from "../auth.ts";
-import { proofIn, requireAccepted } from "../confirmation.ts";
-import { badFields, emailRefused } from "../problem.ts";
-import type { Call } from "../route.ts";
-import type { FactorProof } from "../second-factor.ts";
-import type { Client, CodeLimits } from "../throttle.ts";
-import type { MailBody, ResetBody, TokenBody } from "./bodies.ts";
-import type { RequestedKind } from "./kinds.ts";
-import type { Link, MailData } from "./repository.ts";
-import { languagesOf } from "./templates.ts";
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { proofIn, requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
+import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
+import type { MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
+import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import type { FactorProof } from "../../rest-gateway/auth/second-factor.ts";
+import type { Client, CodeLimits } from "../../rest-gateway/auth/throttle.ts";
+import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
+import type { ResetBody, TokenBody } from "./bodies.ts";
+import type { Link } from "./repository.ts";
+import { mailOf } from "./service.ts";
 
 /**
  * Requests an e-mail for an address. The response, the statements and the number of e-mails are the same for every address, so
@@ -44,7 +46,7 @@ export async function requestMailFor(
   returnTo: string | null,
   newUser?: MailData["newUser"],
 ): Promise<void> {
-  const { mail } = auth;
+  const mail = mailOf(auth);
   if (!mail.isOn) throw problem("no mail");
   const data = { ...mailDataOf({ request }, returnTo), newUser };
   const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
@@ -60,15 +62,15 @@ const RETURN_TO = {
 };
 
 /** A link whose token is valid. Rejects with Problem. */
-export async function linkOf({ mail }: Auth, token: string): Promise<Link> {
-  const link = await mail.repository.findLink(hashOf(token));
+export async function linkOf(auth: Auth, token: string): Promise<Link> {
+  const link = await mailOf(auth).repository.findLink(hashOf(token));
   if (link === null) throw problem("invalid link");
   return link;
 }
 
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
-  const user = await auth.mail.repository.undoEmail(hashOf(body.token), client.address);
+  const user = await mailOf(auth).repository.undoEmail(hashOf(body.token), client.address);
   if (user === null) throw problem("invalid link");
   auth.forget(String(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
@@ -92,13 +94,13 @@ async function reset(
   { token, password, code }: Sent,
   client: Client,
 ) {
-  const { hashing, throttle, secondFactor, mail } = auth;
+  const { hashing, throttle, secondFactor } = auth;
   if (keepsFactor && code === null) throw problem("second factor needed");
   const spent = code !== null && account!.hasFactor;
   const sent = spent ? await secondFactor.read(account!, { factors, code }, client.address) : null;
   const hash = await hashing.inPlace(() => hashing.hash(password));
   const change = (limits: CodeLimits) =>
-    mail.repository.resetPassword(hashOf(token), hash, sent, client.address, limits);
+    mailOf(auth).repository.resetPassword(hashOf(token), hash, sent, client.address, limits);
   const tried = await throttle.spendCode(change, client);
   if (tried.outcome === "spent") throw problem("invalid link");
   requireAccepted(tried);

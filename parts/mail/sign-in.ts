@@ -1,13 +1,16 @@
 import type { z } from "zod";
-import { problem } from "../../../db/problems/problem.ts";
-import { hashOf } from "../../../identity/secrets.ts";
-import type { Auth } from "../auth.ts";
-import { signInBrowser } from "../pages/sign-in.ts";
-import type { Call } from "../route.ts";
-import type { AdmittedLogin } from "../sign-in.ts";
-import { challengeOf, type SignedIn, signIn } from "../tokens.ts";
-import type { MailCodeBody, TokenBody } from "./bodies.ts";
-import type { Link, TakenToken } from "./repository.ts";
+import { problem } from "../../db/problems/problem.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import type { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
+import type { TakenToken } from "../../rest-gateway/auth/mail/mails.ts";
+import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
+import { challengeOf, type SignedIn, signIn } from "../../rest-gateway/auth/tokens.ts";
+import type { TokenBody } from "./bodies.ts";
+import type { Link } from "./repository.ts";
+import { mailOf } from "./service.ts";
 
 /** Wrong codes after which the code of an e-mail is no longer valid. */
 const CODE_ATTEMPTS = 5;
@@ -23,13 +26,10 @@ export async function signInWithCode(call: Call<"none", z.infer<typeof MailCodeB
 }
 
 /** Rejects with Problem for a wrong code. */
-export async function admitCode(
-  call: Pick<Call, "auth" | "client">,
-  email: string,
-  code: string,
-): Promise<AdmittedLogin> {
+export async function admitCode(call: Coded, email: string, code: string): Promise<AdmittedLogin> {
   const tokenHash = await findMailCode(call, email, code);
-  const taken = tokenHash && (await call.auth.mail.repository.takeToken(tokenHash, ["sign-in"], call.client.address));
+  const taken =
+    tokenHash && (await mailOf(call.auth).repository.takeToken(tokenHash, ["sign-in"], call.client.address));
   if (taken === null) throw problem("wrong mail code");
   return admitted(call, taken);
 }
@@ -38,7 +38,8 @@ type Coded = Pick<Call, "client"> & { readonly auth: Auth };
 
 /** The hash of the token whose code an address has received. Null for a wrong one, which counts as a failed login. */
 export async function findMailCode({ auth, client }: Coded, email: string, code: string): Promise<Buffer | null> {
-  const { throttle, mail, repository } = auth;
+  const { throttle, repository } = auth;
+  const mail = mailOf(auth);
   const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
   const found = await throttle.guard(attempt, mail.repository.findCode(email, codeHash, CODE_ATTEMPTS));
@@ -54,16 +55,13 @@ export async function signInOnPage(call: Call, token: string, { data: { returnTo
 }
 
 async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Promise<AdmittedLogin> {
-  const taken = await call.auth.mail.repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
+  const taken = await mailOf(call.auth).repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
   if (taken === null) throw problem("invalid link");
   return admitted(call, taken);
 }
 
 /** The account may have lost its password and its sign-ins, if its e-mail was not confirmed. */
-function admitted(
-  { auth, client: { address } }: Pick<Call, "auth" | "client">,
-  { account, token }: TakenToken,
-): AdmittedLogin {
+function admitted({ auth, client: { address } }: Coded, { account, token }: TakenToken): AdmittedLogin {
   auth.forget(account.id);
   return { account, attempt: [], address, byMail: true, mailToken: token };
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError } from "../../../config/config.ts";
-import { escapeMarkup } from "../../../http/pipeline/response.ts";
+import { ConfigError } from "../../config/config.ts";
+import { escapeMarkup } from "../../http/pipeline/response.ts";
 import { KINDS, type Mail, type MailKind, type MailValues, VARIABLES } from "./kinds.ts";
 
 /** A template: `reset.txt` in the folder `mail` of an application, or in its folder `mail/de` for German. */
@@ -119,29 +119,4 @@ function paragraphsOf(text: string, values: MailValues, label: string): string {
       return `<p><a class="button" href="${link}">${escapeMarkup(label)}</a></p>\n<p class="link">${link}</p>`;
     })
     .join("\n");
-}
-
-/** At most this many languages of a header are used. */
-const MAX_LANGUAGES = 5;
-
-/**
- * The languages that a browser prefers, in the form of folders of templates.
- *
- *   languagesOf("pt-BR,pt;q=0.9,en;q=0.8")  // ["pt-br", "pt", "en"]
- */
-export function languagesOf(header: string | undefined): readonly string[] {
-  const ranges = (header ?? "")
-    .slice(0, 200)
-    .toLowerCase()
-    .split(",")
-    .map((range) => range.split(";"));
-  const weighed = ranges.map(([tag = "", quality = ""]) => ({
-    tag: tag.trim(),
-    weight: Number(/^\s*q=([01](?:\.\d{1,3})?)\s*$/.exec(quality)?.[1] ?? 1),
-  }));
-  const known = weighed.filter(({ tag, weight }) => weight > 0 && /^[a-z]{2,3}(-[a-z0-9]{2,8})*$/.test(tag));
-  return known
-    .sort((a, b) => b.weight - a.weight)
-    .slice(0, MAX_LANGUAGES)
-    .map(({ tag }) => tag);
 }

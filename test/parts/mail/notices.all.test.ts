@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { Authenticator } from "../../../support/authenticator.ts";
-import { useService } from "../../../support/http-client.ts";
-import { sendJson } from "../../../support/json.ts";
-import { linkIn, startMailServer } from "../../../support/mail-server.ts";
-import { appCode } from "../../../support/totp.ts";
+import { Authenticator } from "../../support/authenticator.ts";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { appCode } from "../../support/totp.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const NEW = "Another-Horse-9?";

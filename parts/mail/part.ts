@@ -1,0 +1,41 @@
+import type { CreateMails } from "../../rest-gateway/auth/mail/mails.ts";
+import type { Part } from "../../service/part.ts";
+import { markBrowser, provedEpoch } from "./confirmations.ts";
+import { requestMailFor } from "./requests.ts";
+import { MAIL_ROUTES } from "./routes.ts";
+import { MailService, type OwnMails } from "./service.ts";
+import { admitCode, findMailCode } from "./sign-in.ts";
+import { Templates } from "./templates.ts";
+
+const createMails: CreateMails = (options): OwnMails => {
+  const service = new MailService(options);
+  const { repository } = service;
+  return {
+    service,
+    isOn: service.isOn,
+    tasks: service.tasks,
+    kept: (total) => service.kept(total),
+    request: requestMailFor,
+    admitCode,
+    findCode: findMailCode,
+    hashOfCode: (code) => service.hashOfCode(code),
+    findLink: (tokenHash) => repository.findLink(tokenHash),
+    takeToken: (...token) => repository.takeToken(...token),
+    proveMailbox: (...token) => repository.proveMailbox(...token),
+    provedEpoch,
+    markBrowser,
+    start: () => service.start(),
+    purge: () => service.purge(),
+    close: () => service.close(),
+  };
+};
+
+export const mail: Part = {
+  name: "mail",
+  about: "e-mails: resets of passwords, confirmations, invitations, notices, and sign-in by them",
+  authRoutes: MAIL_ROUTES,
+  mails: createMails,
+  check: ({ mailFolder }, { hasAuth }) => {
+    if (hasAuth) new Templates(mailFolder);
+  },
+};

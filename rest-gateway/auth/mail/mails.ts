@@ -1,0 +1,154 @@
+import type { TaskList } from "graphile-worker";
+import type { Logger } from "pino";
+import type { Config } from "../../../config/config.ts";
+import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
+import type { Auth } from "../auth.ts";
+import type { AuthFunctions } from "../functions.ts";
+import type { WrongPassword } from "../passwords.ts";
+import type { Call } from "../route.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+
+/** E-mails as a part brings them: what sends them, and sign-in by them. Methods reject with Problem. */
+export type Mails = {
+  /** Whether e-mails are sent or kept. */
+  readonly isOn: boolean;
+  /** The task that sends one e-mail, for the queue. */
+  readonly tasks: TaskList;
+  /** The e-mails that are kept, newest first, as they would be sent. */
+  kept(total: number): Promise<readonly KeptMail[]>;
+  /** Requests an e-mail for an address; the same for every address. `returnTo` is a URL that is allowed. */
+  request(
+    call: MailCall,
+    kind: RequestedKind,
+    email: string,
+    returnTo: string | null,
+    newUser?: MailData["newUser"],
+  ): Promise<void>;
+  /** The sign-in with the code of an e-mail. */
+  admitCode(call: MailCall, email: string, code: string): Promise<AdmittedLogin>;
+  /** The hash of the token whose code an address has received. Null for a wrong one, which counts as a failed login. */
+  findCode(call: MailCall, email: string, code: string): Promise<Buffer | null>;
+  /** A keyed hash: there are so few codes that another one would be reversed at once. */
+  hashOfCode(code: string): Buffer;
+  /** The token of a link, which stays valid. */
+  findLink(tokenHash: Buffer): Promise<Link | null>;
+  /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
+  takeToken(
+    tokenHash: Buffer,
+    kinds: readonly SignInKind[],
+    address: string,
+    epoch?: number | null,
+  ): Promise<TakenToken | null>;
+  /** Takes the token of a sign-in for a user who is signed in, and confirms the e-mail. Returns false if it is not valid. */
+  proveMailbox(tokenHash: Buffer, userId: string, address: string): Promise<boolean>;
+  /**
+   * The epoch of the account, if the client proves with the password, or by its browser or sign-in, that it is theirs; otherwise null.
+   * A wrong password counts as a failed login.
+   */
+  provedEpoch(
+    call: MailCall,
+    account: Account,
+    password: string | null | undefined,
+    wrong: WrongPassword,
+  ): Promise<number | null>;
+  /**
+   * The browser that has registered an account confirms its e-mail without the password. With EMAIL_CONFIRM=required, because otherwise
+   * it is signed in. `userId` is null for an e-mail that is taken, whose response is the same.
+   */
+  markBrowser(call: Pick<Call, "request" | "response"> & { readonly auth: Auth }, userId: string | null): void;
+  /** Says once whether e-mails are sent. */
+  start(): void;
+  /** Deletes what has expired. */
+  purge(): Promise<void>;
+  close(): void;
+};
+
+type MailCall = Pick<Call, "request" | "client"> & { readonly auth: Auth };
+
+/**
+ * The kinds of e-mails that a request without a sign-in may ask for. What is sent in their place depends on the account; "change" is
+ * the confirmation of a change of the e-mail once more.
+ */
+export type RequestedKind = "confirm" | "reset" | "sign-in" | "change";
+
+/** The kinds of e-mails whose links and codes sign in. */
+export type SignInKind = "sign-in" | "confirm" | "reset";
+
+export type KeptMail = {
+  readonly id: string;
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly sentAt: string;
+};
+
+/** What the client of a request has chosen, or what has happened. */
+export type MailData = {
+  readonly newEmail?: string;
+  /** Of a confirmation: the e-mail that the new one replaces. */
+  readonly from?: string;
+  /** When it has happened, in ISO 8601, from which IP address, and with which device. */
+  readonly at?: string;
+  readonly address?: string | null;
+  readonly device?: string | null;
+  /** Where the user continues; a URL of an allowed origin. */
+  readonly returnTo?: string | null;
+  readonly languages?: readonly string[];
+  /** The user whom the code creates if the address has no account. */
+  readonly newUser?: { readonly name: string; readonly skeleton: string | null; readonly metadata: object } | undefined;
+};
+
+/** The token of a link, which stays valid. */
+export type Link = {
+  readonly kind: string;
+  readonly email: string;
+  readonly data: MailData;
+  /** Null for an address without an account. */
+  readonly account: Account | null;
+  /** The encrypted secrets of the enabled second factors, in hex. */
+  readonly factors: readonly string[];
+  /** Whether it confirms an e-mail for an account that may be that of another person. */
+  readonly needsProof: boolean;
+  /** Whether such a confirmation takes the account over without a proof. */
+  readonly claims: boolean;
+  /** Whether the mailbox does not replace the second factor. Null for an address without an account. */
+  readonly keepsFactor: boolean | null;
+};
+
+/** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
+export type TakenToken = { readonly account: Account; readonly token: object };
+
+export type MailSettings = Pick<
+  Config,
+  | "mailUrl"
+  | "mailFrom"
+  | "mailSecret"
+  | "authPagesUrl"
+  | "signup"
+  | "mailLinkTtl"
+  | "mailsPerRecipient"
+  | "mailsPerAddress"
+  | "mailsPerHour"
+>;
+
+/** Creates what a part brings. Throws ConfigError for a template that is not valid. */
+export type CreateMails = (options: {
+  readonly settings: MailSettings;
+  readonly functions: AuthFunctions;
+  /** The folder with the templates of the application; null if there is none. */
+  readonly folder: string | null;
+  /** Whether there is a queue of tasks, which e-mails need. */
+  readonly hasTasks: boolean;
+  /** The secret of the service, from which keys are derived. */
+  readonly secret: string;
+  /** The public URL of the service, which begins every link. */
+  readonly url: string;
+  readonly log: Logger;
+}) => Mails;
+
+/** Throws Problem where no part brings e-mails. */
+export function mailsIn({ mails }: Pick<Auth, "mails">): Mails {
+  if (mails === null) throw problem("no mail");
+  return mails;
+}
