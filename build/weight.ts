@@ -20,7 +20,7 @@ const BUDGET = join(ROOT, "build/weight.json");
 const BESIDE_THE_CORE = ["demo", "template", "cli", "build", "deploy", "parts"];
 const TESTS = ["test", "bench"];
 const PRODUCT = [
-  ...["app", "cache", "config", "db", "graphql", "http", "identity", "pages", "plugins", "realtime"],
+  ...["app", "cache", "config", "db", "graphql", "http", "identity", "pages", "plugins", "problems", "realtime"],
   ...["rest-gateway", "service", "telemetry", "server.ts", ...BESIDE_THE_CORE],
 ];
 

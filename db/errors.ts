@@ -1,9 +1,9 @@
 import type { DatabaseError } from "pg-protocol";
+import { Problem, problem } from "../problems/problem.ts";
+import { REASONS } from "../problems/reasons.ts";
 import type { RefusedCredential } from "./caller.ts";
 import type { TableName } from "./catalog/catalog.ts";
 import { ownProblem } from "./own-errors.ts";
-import { Problem, problem } from "./problems/problem.ts";
-import { REASONS } from "./problems/reasons.ts";
 import { referenceFault } from "./references.ts";
 import { reasonOf } from "./sqlstates.ts";
 

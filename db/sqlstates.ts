@@ -1,4 +1,4 @@
-import { REASONS, type Reason } from "./problems/reasons.ts";
+import { REASONS, type Reason } from "../problems/reasons.ts";
 
 /** `status` is that of the table interface, where PostgREST has another one. */
 type Row = readonly [sqlstate: string, reason: Reason | null, status?: number];

@@ -1,9 +1,9 @@
 import type { WebSocket } from "ws";
-import { problem } from "../db/problems/problem.ts";
-import { REASONS } from "../db/problems/reasons.ts";
 import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
 import type { Exchange } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
+import { problem } from "../problems/problem.ts";
+import { REASONS } from "../problems/reasons.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
 import { GRAPHQL } from "./transport/envelope.ts";
 import type { Example } from "./transport/example.ts";

@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { bytesOf, Cache } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
 import { networkOf } from "../db/network.ts";
-import { isRefusal, problem } from "../db/problems/problem.ts";
+import { isRefusal, problem } from "../problems/problem.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
 

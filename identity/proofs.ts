@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller, ExternalIdentity } from "../db/caller.ts";
-import { problem } from "../db/problems/problem.ts";
+import { problem } from "../problems/problem.ts";
 import {
   type Account,
   type AccountState,

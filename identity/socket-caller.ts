@@ -1,6 +1,6 @@
 import type { Caller } from "../db/caller.ts";
 import type { IdentityChange } from "../db/follow/notifications.ts";
-import { isRefusal, Problem } from "../db/problems/problem.ts";
+import { isRefusal, Problem } from "../problems/problem.ts";
 
 /** The longest delay of a timer, in milliseconds. */
 const MAX_TIMEOUT = 2 ** 31 - 1;

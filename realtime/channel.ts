@@ -1,9 +1,9 @@
 import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import { WatchEnded } from "../db/changes/watch-group.ts";
-import { type Problem, problem } from "../db/problems/problem.ts";
 import { IntervalCount } from "../http/limits/clients.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";
+import { type Problem, problem } from "../problems/problem.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
 import { type JoinRequest, notStored, parseToken } from "./join.ts";

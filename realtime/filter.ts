@@ -1,9 +1,9 @@
 import { allOf, type Filter, filterOf, negated } from "../db/filters/condition.ts";
 import { isKeyword, isOperator, KEYWORDS, OPERATORS, type Operator } from "../db/filters/operators.ts";
 import { type Comparison, parseLogic } from "../db/filters/parse.ts";
-import { Problem } from "../db/problems/problem.ts";
 import { FilterError, type FilterRequest, filterRequestOf, refuseLongLists } from "../db/rights/filter.ts";
 import { writeArray } from "../db/wire/array-text.ts";
+import { Problem } from "../problems/problem.ts";
 
 /** Levels of `and(…)` and `or(…)`. */
 const MAX_DEPTH = 10;

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
-import { problem } from "../db/problems/problem.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
 import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import { parseShape } from "../http/pipeline/body.ts";
+import { problem } from "../problems/problem.ts";
 import { malformed } from "./problem.ts";
 import { isObject } from "./serializer.ts";
 

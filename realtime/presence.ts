@@ -1,5 +1,5 @@
 import type { ByteBudget, Holding } from "../db/admission/byte-budget.ts";
-import { problem } from "../db/problems/problem.ts";
+import { problem } from "../problems/problem.ts";
 
 /** Whose presence is tracked. */
 export type Tracked = { readonly presenceKey: string; readonly socket: { readonly network: string } };

@@ -1,5 +1,5 @@
-import { Problem, problem } from "../db/problems/problem.ts";
-import type { Reason } from "../db/problems/reasons.ts";
+import { Problem, problem } from "../problems/problem.ts";
+import type { Reason } from "../problems/reasons.ts";
 /**
  * Why a join, or a message on a channel, is refused. The code is the first word of the reason; the codes are Supabase's where it has
  * one. The client shows the reason in the callback of `subscribe`.

@@ -2,9 +2,9 @@ import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { presentTable } from "../db/changes/present-table.ts";
-import { Problem } from "../db/problems/problem.ts";
 import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
 import { parseJson, parseShape } from "../http/pipeline/body.ts";
+import { Problem } from "../problems/problem.ts";
 import type { ChangeWatch } from "./bindings.ts";
 
 /**

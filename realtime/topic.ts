@@ -1,6 +1,6 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
 import { pieces } from "../db/admission/pieces.ts";
-import { problem } from "../db/problems/problem.ts";
+import { problem } from "../problems/problem.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
 import { Presences } from "./presence.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
-import { problem } from "../db/problems/problem.ts";
+import { problem } from "../problems/problem.ts";
 import { parseAccept } from "./conventions/headers.ts";
 import { methodNotAllowed } from "./conventions/problem.ts";
 import { apiDescription } from "./openapi/tables/description.ts";

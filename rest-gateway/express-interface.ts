@@ -2,11 +2,11 @@ import type { ServerResponse } from "node:http";
 import type { Express, RequestHandler } from "express";
 import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
-import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { forSender } from "../identity/caller-resolver.ts";
+import { Problem, problem } from "../problems/problem.ts";
 import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 
 /** Sends a problem; the common headers are already set. */

@@ -13,18 +13,19 @@ const TEST_KIT = ["app/test.ts", "app/test-setup.ts"];
 /** Which folders the files of a folder may import from. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
+  problems: ["config"],
   telemetry: ["config"],
   cache: ["telemetry"],
-  db: ["cache", "telemetry", "config"],
-  identity: ["db", "cache", "telemetry", "config"],
-  http: ["identity", "db", "telemetry", "config"],
-  plugins: ["db"],
-  graphql: ["plugins", "http", "identity", "db", "cache", "telemetry", "config"],
-  "rest-gateway": ["http", "identity", "db", "cache", "telemetry", "config"],
-  realtime: ["http", "identity", "db", "telemetry", "config"],
-  app: ["plugins", "rest-gateway", "db", "config"],
-  cli: ["app", "parts", "service", "graphql", "rest-gateway", "identity", "db", "config"],
-  pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  db: ["problems", "cache", "telemetry", "config"],
+  identity: ["db", "problems", "cache", "telemetry", "config"],
+  http: ["identity", "db", "problems", "telemetry", "config"],
+  plugins: ["db", "problems"],
+  graphql: ["plugins", "http", "identity", "db", "problems", "cache", "telemetry", "config"],
+  "rest-gateway": ["http", "identity", "db", "problems", "cache", "telemetry", "config"],
+  realtime: ["http", "identity", "db", "problems", "telemetry", "config"],
+  app: ["plugins", "rest-gateway", "db", "problems", "config"],
+  cli: ["app", "parts", "service", "graphql", "rest-gateway", "identity", "db", "problems", "config"],
+  pages: ["rest-gateway", "http", "identity", "db", "problems", "telemetry", "config"],
   parts: [
     "service",
     "cli",
@@ -37,6 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "http",
     "identity",
     "db",
+    "problems",
     "telemetry",
     "config",
   ],
@@ -49,6 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "http",
     "identity",
     "db",
+    "problems",
     "cache",
     "telemetry",
     "config",
@@ -326,7 +329,7 @@ const carriers = matchesIn(/class (\w+) extends (?:\w*Error|Problem)\b/g).filter
 );
 
 test(`${carriers.length} class carries errors to clients: Problem`, () => {
-  expect(carriers).toEqual([{ file: "db/problems/problem.ts", name: "Problem" }]);
+  expect(carriers).toEqual([{ file: "problems/problem.ts", name: "Problem" }]);
 });
 
 test("each folder has at most one function that turns errors into problems, and one writes each common problem", () => {
@@ -336,10 +339,10 @@ test("each folder has at most one function that turns errors into problems, and 
     expect(matchesIn(new RegExp(`(?:const|function) (${name})\\b`, "g")).length).toBeLessThan(2);
 });
 
-test("the text of a 429 stands in db/problems/ alone", () => {
+test("the text of a 429 stands in problems/ alone", () => {
   const rows = matchesIn(/\b(429),\s*"RATE_LIMITED"/g);
   expect(rows.length).toBeGreaterThan(10);
-  expect(rows.filter(({ file }) => !file.startsWith("db/problems/"))).toEqual([]);
+  expect(rows.filter(({ file }) => !file.startsWith("problems/"))).toEqual([]);
   expect(matchesIn(/status: (429)/g)).toEqual([]);
 });
 

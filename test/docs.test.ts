@@ -7,12 +7,12 @@ import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { describeSettings } from "../config/settings.ts";
 import { MODULES } from "../db/modules/modules.ts";
-import type { Reason } from "../db/problems/reasons.ts";
-import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
 import { SQLSTATES } from "../db/sqlstates.ts";
 import { docsOf } from "../pages/documents.ts";
 import { readRules } from "../parts/advisor/advisor.ts";
 import { listGroups } from "../parts/site/contents.ts";
+import type { Reason } from "../problems/reasons.ts";
+import { CODES, REASONS, REST_CODES } from "../problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
 import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES, TABLE_CODES, TOKEN_CODES } from "../rest-gateway/table/problem.ts";
@@ -94,7 +94,8 @@ test("docs/upgrades.md lists every import of applications as public, and the sch
 
 test("docs/metrics.md lists every field of the log", () => {
   const documented = tableRows("docs/metrics.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
-  const folders = "{app,cache,cli,config,db,demo,graphql,http,identity,parts,plugins,rest-gateway,service,telemetry}";
+  const folders =
+    "{app,cache,cli,config,db,demo,graphql,http,identity,parts,plugins,problems,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"]).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
   const logged = sources.flatMap((source) =>
@@ -108,7 +109,7 @@ test("docs/metrics.md lists every field of the log", () => {
 
 test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,graphql,http,identity,pages,parts,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,graphql,http,identity,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(15);

@@ -1,4 +1,4 @@
-import { type Problem, problem } from "../problems/problem.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import type { ByteBudget, Recipient } from "./byte-budget.ts";
 import { FairQueue, QueueLimit } from "./fair-queue.ts";
 

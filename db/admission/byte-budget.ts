@@ -1,5 +1,5 @@
+import { problem } from "../../problems/problem.ts";
 import { NETWORKS_PER_SITE, siteOf } from "../network.ts";
-import { problem } from "../problems/problem.ts";
 import type { BudgetLimits } from "./budget-limits.ts";
 import { type Account, Accounts } from "./byte-accounts.ts";
 

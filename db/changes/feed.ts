@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
-import { problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import { isIn, parseStartIn, type Start, startAfter, textOfStart } from "./position.ts";

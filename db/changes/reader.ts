@@ -1,5 +1,5 @@
+import { Problem, problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
-import { Problem, problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { Ring } from "./ring.ts";

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { CREDENTIALS } from "../problems/credentials.ts";
+import { CREDENTIALS } from "../../problems/credentials.ts";
 
 const [, , REFUSED] = CREDENTIALS["service key off"];
 

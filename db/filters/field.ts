@@ -1,4 +1,4 @@
-import { problem } from "../problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Scanner } from "./scanner.ts";
 
 /** `data->address->>city` → `{ name: "data", path: [{ arrow: "->", key: "address" }, { arrow: "->>", key: "city" }] }` */

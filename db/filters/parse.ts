@@ -1,4 +1,4 @@
-import { Problem } from "../problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 import { writeArray } from "../wire/array-text.ts";
 import type { Condition, Filter, Logic } from "./condition.ts";
 import { type Field, isNameCode, readField, tooDeep } from "./field.ts";

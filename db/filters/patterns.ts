@@ -1,5 +1,5 @@
 import type { Config } from "../../config/config.ts";
-import { problem } from "../problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { OPERATORS } from "./operators.ts";
 import type { Comparison } from "./parse.ts";
 

@@ -1,4 +1,4 @@
-import { type Problem, problem } from "../problems/problem.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 
 const SPACE = 0x20;
 const TAB = 0x09;

@@ -1,6 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
+import { Problem } from "../../problems/problem.ts";
 import { isTimeout } from "../errors.ts";
-import { Problem } from "../problems/problem.ts";
 import type { LocatedOptions } from "./reading.ts";
 
 /** Why the primary has answered a read that a replica may answer. */

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DatabaseError } from "pg-protocol";
+import { Problem } from "../../problems/problem.ts";
 import type { Caller } from "../caller.ts";
 import type { Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
 import { isTimeout, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
-import { Problem } from "../problems/problem.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";

@@ -1,3 +1,4 @@
+import { Problem } from "../../problems/problem.ts";
 import { type Column, quoteName, type Table } from "../catalog/catalog.ts";
 import { type Condition, type Filter, mapFilters } from "../filters/condition.ts";
 import type { Operand, RowCondition, Term } from "../filters/evaluate.ts";
@@ -5,7 +6,6 @@ import type { Field } from "../filters/field.ts";
 import { type Family, type IsKeyword, isOfChanges, OPERATORS, type Operator } from "../filters/operators.ts";
 import { ConditionCounter, type PatternLimits } from "../filters/patterns.ts";
 import { writeCondition, writeFilter } from "../filters/write.ts";
-import { Problem } from "../problems/problem.ts";
 import { finish, type Sql, sql } from "../sql.ts";
 import { elementsOf } from "../wire/array-text.ts";
 import { CheckError, type Checker } from "./checker.ts";

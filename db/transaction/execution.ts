@@ -1,11 +1,11 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import { Problem, problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
 import { isLost, isOfStandby, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
-import { Problem, problem } from "../problems/problem.ts";
 import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";

@@ -1,7 +1,7 @@
 import pg from "pg";
+import type { Code } from "../../problems/reasons.ts";
 import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../errors.ts";
-import type { Code } from "../problems/reasons.ts";
 import { referenceFault } from "../references.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { Identity } from "./identity.ts";

@@ -1,6 +1,6 @@
 import type pg from "pg";
+import { problem } from "../../problems/problem.ts";
 import type { Code } from "../catalog/code.ts";
-import { problem } from "../problems/problem.ts";
 import { RawClient, type RawClientConfig } from "../wire/connection.ts";
 
 export type PoolOptions = RawClientConfig & {

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import { Problem, problem } from "../../problems/problem.ts";
 import { isLost, isStalePlan } from "../errors.ts";
-import { Problem, problem } from "../problems/problem.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, untilReady } from "../wire/connection.ts";
 import { Fetch, RowBuffers } from "../wire/fetch.ts";

@@ -1,10 +1,10 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { MAX_SHARED, type Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { isLost, isStalePlan } from "../errors.ts";
-import { Problem } from "../problems/problem.ts";
 import { Batch, type Result } from "../wire/batch.ts";
 import { cancelRequest, untilReady } from "../wire/connection.ts";
 import { type ExecutionOptions, failureOf, replayedIn, type Work } from "./execution.ts";

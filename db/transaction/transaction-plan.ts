@@ -1,4 +1,5 @@
 import type { DatabaseError } from "pg-protocol";
+import { problem } from "../../problems/problem.ts";
 import type { Times } from "../../telemetry/histogram.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Admission } from "../admission/admission.ts";
@@ -6,7 +7,6 @@ import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
-import { problem } from "../problems/problem.ts";
 import type { ReplicationOptions } from "../replicas/reading.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { SlowTransactions } from "./activity.ts";

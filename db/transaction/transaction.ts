@@ -1,8 +1,8 @@
 import type { DatabaseError } from "pg-protocol";
+import { problem } from "../../problems/problem.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Code } from "../catalog/code.ts";
 import { isSocketError } from "../errors.ts";
-import { problem } from "../problems/problem.ts";
 import { BEHIND } from "../replicas/fallback.ts";
 import type { Located, LocatedOptions } from "../replicas/reading.ts";
 import type { Result, Statement } from "../wire/batch.ts";

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import { problem } from "../../problems/problem.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { INVALID_TEXT, isInputFault, isOfChangedType, notePrepared } from "../errors.ts";
-import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter, writeAll } from "./messages.ts";
 import { PreparedStatements, type Undo } from "./prepared-statements.ts";

@@ -3,8 +3,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
+import { problem } from "../../problems/problem.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
-import { problem } from "../problems/problem.ts";
 import { PrimaryClient } from "./primary.ts";
 
 const DATA_ROW = 0x44; // "D"

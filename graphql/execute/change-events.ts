@@ -13,12 +13,12 @@ import { formerNames, presentTable } from "../../db/changes/present-table.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import { type TrySend, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
-import { problem } from "../../db/problems/problem.ts";
 import type { Checker } from "../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/subscriber-watches.ts";
+import { problem } from "../../problems/problem.ts";
 
 /** The changes that a subscriber receives: those of one table whose columns have these values and fulfil the filter. */
 export type ChangeFilter = {

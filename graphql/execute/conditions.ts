@@ -1,6 +1,6 @@
 import { GraphQLError, Kind, type ValueNode } from "postgraphile/graphql";
 import { checkPattern, expressionsInPath } from "../../db/filters/patterns.ts";
-import { Problem } from "../../db/problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 
 /** What the conditions of `filter` and `having` hold. */
 export type Counts = {

@@ -1,5 +1,5 @@
-import type { Problem } from "../../db/problems/problem.ts";
-import type { Code, RestCode } from "../../db/problems/reasons.ts";
+import type { Problem } from "../../problems/problem.ts";
+import type { Code, RestCode } from "../../problems/reasons.ts";
 
 /** Codes that only REST endpoints send → the code of GraphQL. */
 const CODES: Readonly<Record<Exclude<RestCode, Code>, Code>> = {

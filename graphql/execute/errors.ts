@@ -1,8 +1,8 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
 import { type ErrorContext, problemOf } from "../../db/errors.ts";
-import { Problem } from "../../db/problems/problem.ts";
-import { REASONS } from "../../db/problems/reasons.ts";
+import { Problem } from "../../problems/problem.ts";
+import { REASONS } from "../../problems/reasons.ts";
 import { codeOf } from "./error-codes.ts";
 import type { FieldFault } from "./input-errors.ts";
 

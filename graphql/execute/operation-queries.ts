@@ -1,9 +1,9 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
-import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { RowGuards } from "../../plugins/shape/row-guards.ts";
+import { problem } from "../../problems/problem.ts";
 
 /** A client of `withPgClient` that runs several statements as one transaction. */
 export type BatchClient = { runTogether(queries: readonly PgClientQuery[]): Promise<BatchResult> };

@@ -1,6 +1,6 @@
 import type { DocumentNode, ExecutionResult } from "postgraphile/graphql";
 import type { ByteBudget, Holding, Recipient } from "../../db/admission/byte-budget.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { SubscriptionEvents } from "../transport/stream.ts";
 import { asGraphQLError } from "./errors.ts";
 import type { Operation } from "./operation.ts";

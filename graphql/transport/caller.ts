@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { loginRequired } from "../../db/errors.ts";
-import { isRefusal, problem } from "../../db/problems/problem.ts";
-import type { Reason } from "../../db/problems/reasons.ts";
 import { parseShape } from "../../http/pipeline/body.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
+import { isRefusal, problem } from "../../problems/problem.ts";
+import type { Reason } from "../../problems/reasons.ts";
 
 /** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
 const REJECTED: ReadonlySet<Reason> = new Set<Reason>([

@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
 import { loginRequired, type MessageContext } from "../../db/errors.ts";
-import { Problem, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
 import { contextOfExchange, type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { ClientGone, RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";

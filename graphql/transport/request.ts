@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { parseStart } from "../../db/changes/position.ts";
 import { withExactNumbers } from "../../db/exact-numbers.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { parseShape } from "../../http/pipeline/body.ts";
+import { problem } from "../../problems/problem.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
 
 const text = (error: string) => z.string(error).nullish();

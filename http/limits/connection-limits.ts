@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Client, Clients } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";

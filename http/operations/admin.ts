@@ -1,5 +1,5 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { HttpInterface } from "../pipeline/pipeline.ts";
 import { type OperatorAccess, refusalForOperators } from "./operator.ts";

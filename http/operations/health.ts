@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { type Advice, countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope } from "../pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";

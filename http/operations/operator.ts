@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
-import { isRefusal, type Problem, problem } from "../../db/problems/problem.ts";
 import { isServiceKey } from "../../identity/tokens.ts";
+import { isRefusal, type Problem, problem } from "../../problems/problem.ts";
 import type { Exchange } from "../pipeline/exchange.ts";
 
 /** Who may read what is for operators. */

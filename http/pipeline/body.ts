@@ -4,7 +4,7 @@ import type { Config } from "../../config/config.ts";
 import { describeIssue } from "../../config/json-file.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { parseNoting } from "../../db/exact-numbers.ts";
-import { type Problem, problem } from "../../db/problems/problem.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { networkOf } from "../../db/network.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { spreadOut } from "../limits/spread.ts";
 import type { Exchange } from "./exchange.ts";
 

@@ -1,5 +1,5 @@
 import type { RequestHandler } from "express";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 
 export type Methods = Readonly<Partial<Record<"GET" | "POST" | "PUT" | "PATCH" | "DELETE", RequestHandler>>>;
 

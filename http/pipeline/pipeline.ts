@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { Logger } from "pino";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
-import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { Taken } from "../limits/clients.ts";
 import type { Intake } from "../limits/intake.ts";

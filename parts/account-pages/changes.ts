@@ -1,4 +1,4 @@
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";

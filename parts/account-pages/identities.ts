@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { problem } from "../../db/problems/problem.ts";
 import { newSecret } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import { describeProvider, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";

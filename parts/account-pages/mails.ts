@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import { html } from "../../http/pages/html.ts";
+import { problem } from "../../problems/problem.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn, type RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";

@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
+import { problem } from "../../problems/problem.ts";
 import { ConfirmationBody, EnrolmentBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";

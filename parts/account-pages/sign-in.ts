@@ -1,5 +1,5 @@
-import { isRefusal } from "../../db/problems/problem.ts";
 import { type Html, html } from "../../http/pages/html.ts";
+import { isRefusal } from "../../problems/problem.ts";
 import { LoginBody, PasskeyLoginBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import {
   alertOf,

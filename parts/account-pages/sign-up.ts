@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { html } from "../../http/pages/html.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";

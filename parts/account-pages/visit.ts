@@ -1,6 +1,6 @@
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
 import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";

@@ -1,4 +1,4 @@
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { FormFault } from "./caller-form.ts";
 import { type ConsoleFile, SIGN_IN, type ViewInput } from "./console.ts";
 import type { InProcessRequest, InProcessResponse } from "./in-process.ts";

@@ -2,13 +2,13 @@ import type { IncomingMessage } from "node:http";
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
 import { COMMAND } from "../../config/command.ts";
 import { isTransient } from "../../db/errors.ts";
-import { Problem, problem } from "../../db/problems/problem.ts";
 import { isOfOtherSite } from "../../http/operations/operator.ts";
 import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
 import { type IconName, icon } from "../../http/pages/icons.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { exchangeOf } from "../../http/pipeline/exchange.ts";
 import { byMethod } from "../../http/pipeline/express.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import { CONSOLE } from "./path.ts";
 import type { ConsoleSessions, Operator } from "./session.ts";
 

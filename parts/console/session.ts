@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import { isRefusal } from "../../db/problems/problem.ts";
 import type { OperatorAccess } from "../../http/operations/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
+import { isRefusal } from "../../problems/problem.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 
 /** Who is signed in to the console. */

@@ -1,8 +1,8 @@
 import jwt from "jsonwebtoken";
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { CLOCK_TOLERANCE } from "../../identity/verified-tokens.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Linking, SentIdToken } from "../../rest-gateway/auth/federated.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";

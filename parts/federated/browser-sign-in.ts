@@ -1,4 +1,4 @@
-import type { Problem } from "../../db/problems/problem.ts";
+import type { Problem } from "../../problems/problem.ts";
 import type {
   BrowserSignIn,
   FailedCall,

@@ -1,4 +1,4 @@
-import { Problem } from "../../db/problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 import { START_AGAIN } from "../../rest-gateway/auth/problem.ts";
 
 const ASK = "Ask the administrator of this service.";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import { isRecent, requireRecentSignIn } from "../../rest-gateway/auth/confirmation.ts";
 import type { LinkedIdentity, Linking } from "../../rest-gateway/auth/federated.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";

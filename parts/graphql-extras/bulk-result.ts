@@ -9,13 +9,13 @@ import {
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
 import type { BatchClient, BatchResult } from "../../graphql/execute/operation-queries.ts";
 import { guarded } from "../../plugins/shape/row-guards.ts";
 import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
+import type { Problem } from "../../problems/problem.ts";
 import { arrayOfRows } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { isRefusal, problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { badFields, refuseRaised } from "../../rest-gateway/auth/problem.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { operatorName } from "../../rest-gateway/auth/functions.ts";
 import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";

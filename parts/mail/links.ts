@@ -1,6 +1,6 @@
-import { Problem, problem } from "../../db/problems/problem.ts";
 import { type Html, html } from "../../http/pages/html.ts";
 import type { Account } from "../../identity/account.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { parse, readForm } from "../../rest-gateway/auth/bodies.ts";
 import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";

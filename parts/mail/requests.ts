@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { proofIn, requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { TakenToken } from "../../rest-gateway/auth/mail/mails.ts";

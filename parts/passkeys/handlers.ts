@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import type { ConfirmationBody } from "../../rest-gateway/auth/bodies.ts";
 import { EnrolmentBody, readOptional } from "../../rest-gateway/auth/bodies.ts";
 import {

@@ -4,8 +4,8 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import {
   clientDataOf,
   type PasskeyCredential,

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../config/json-file.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import type { PasskeySettings } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 
 /** Where passkeys of this service are used: its domain, and the pages that may ask for them. Source: WebAuthn, "relying party". */

@@ -1,5 +1,5 @@
 import { type RequestHandler, Router } from "express";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 
 const MESSAGE =
   "this service has no accounts: sign in with your own issuer, and pass the token to createClient as accessToken (docs/supabase-js.md)";

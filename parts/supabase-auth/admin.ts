@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
+import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.ts";
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";

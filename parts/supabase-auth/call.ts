@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
-import { isRefusal, problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
+import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignedInUser } from "../../rest-gateway/auth/public-users.ts";
 import type { Client } from "../../rest-gateway/auth/throttle.ts";

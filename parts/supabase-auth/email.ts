@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";
 import { type MailData, mailsIn, type RequestedKind, type SignInKind } from "../../rest-gateway/auth/mail/mails.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { networkOf } from "../../db/network.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
+import { problem } from "../../problems/problem.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";

@@ -1,6 +1,6 @@
 import { networkOf } from "../../db/network.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
 import { loginForms } from "../../rest-gateway/auth/login-names.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { Problem, problem } from "../../db/problems/problem.ts";
-import type { Reason } from "../../db/problems/reasons.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import { Problem, problem } from "../../problems/problem.ts";
+import type { Reason } from "../../problems/reasons.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
-import { type Problem, problem } from "../../db/problems/problem.ts";
-import { REASONS, type Reason } from "../../db/problems/reasons.ts";
 import { type Head, setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
+import { REASONS, type Reason } from "../../problems/reasons.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 
 /** A request that breaks a rule, in the words of the wire. */

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { ProviderSettings } from "../../config/providers.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";

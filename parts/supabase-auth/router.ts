@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { type Request, type RequestHandler, Router } from "express";
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { providersOf } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";

@@ -1,7 +1,7 @@
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";

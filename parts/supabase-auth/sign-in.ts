@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { problem } from "../../db/problems/problem.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";

@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { Scope } from "../../rest-gateway/auth/own-sessions.ts";
 import { emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";

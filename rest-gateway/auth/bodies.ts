@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { type Fault, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
+import { type Fault, problem } from "../../problems/problem.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";

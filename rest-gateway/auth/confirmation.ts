@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
 import type { WrongPassword } from "./passwords.ts";

@@ -1,10 +1,10 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { type DatabaseErrorLike, isTimeout } from "../../db/errors.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
 import { recipientOfSender } from "../../identity/caller-resolver.ts";
+import { problem } from "../../problems/problem.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 

@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import type { FoundKey } from "../../identity/account.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import type { KeyAnswer } from "./answers.ts";
 import type { KeyBody } from "./bodies.ts";
 import { refuseAnonymous, requireRecentSignIn } from "./confirmation.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, refuseAnonymous, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";

@@ -1,7 +1,7 @@
 import type { Request } from "express";
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import type { Account, Clock } from "../../identity/account.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import { CodeBody, type ConfirmationBody, EnrolmentBody, parse, readBody, readOptional } from "./bodies.ts";
 import {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
+import { problem } from "../../problems/problem.ts";
 import { LogoutBody, readOptional } from "./bodies.ts";
 import { accountOf } from "./confirmation.ts";
 import { type Call, currentSignInOf, type Owner } from "./route.ts";

@@ -1,5 +1,5 @@
 import { type DatabaseErrorLike, isReadOnly, problemOf } from "../../db/errors.ts";
-import { type Fault, Problem, problem } from "../../db/problems/problem.ts";
+import { type Fault, Problem, problem } from "../../problems/problem.ts";
 
 /** Names all invalid fields of a body. */
 export const badFields = (faults: readonly Fault[], isMissing = false) =>

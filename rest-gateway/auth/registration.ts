@@ -1,6 +1,6 @@
 import type { Config } from "../../config/config.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { forSender } from "../../identity/caller-resolver.ts";
+import { problem } from "../../problems/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";

@@ -1,10 +1,10 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import type { z } from "zod";
 import type { Caller } from "../../db/caller.ts";
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
+import { problem } from "../../problems/problem.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import { invalidId } from "../conventions/problem.ts";
 import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses.ts";

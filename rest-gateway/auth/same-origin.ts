@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 
 type SameOriginOptions = {
   /** The public URL of the service; "" to use the host of each request. */

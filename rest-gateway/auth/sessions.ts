@@ -1,9 +1,9 @@
-import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { problem } from "../../problems/problem.ts";
 import { type Device, deviceOf } from "./device.ts";
 import type { Call } from "./route.ts";
 import { methodsOf, type SessionLogin, type SessionRepository } from "./session-repository.ts";

@@ -1,8 +1,8 @@
-import { problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account, Challenge } from "../../identity/account.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
+import { problem } from "../../problems/problem.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
 import { networkAround } from "./device.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../../config/config.ts";
-import type { Refusal } from "../../db/problems/credentials.ts";
-import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
+import type { Refusal } from "../../problems/credentials.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import type { Signed } from "./passkeys/passkeys.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 

@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import { isRefusal, type Problem, problem } from "../../db/problems/problem.ts";
 import type { Account, Proof } from "../../identity/account.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
+import { isRefusal, type Problem, problem } from "../../problems/problem.ts";
 import { contentHandler } from "../conventions/conditional.ts";
 import type { Auth } from "./auth.ts";
 import { parseLogin, type RefreshBody, readBody } from "./bodies.ts";

@@ -1,9 +1,9 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import { Problem } from "../../db/problems/problem.ts";
-import type { Reason } from "../../db/problems/reasons.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
+import { Problem } from "../../problems/problem.ts";
+import type { Reason } from "../../problems/reasons.ts";
 
 export type DataOptions = {
   readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;

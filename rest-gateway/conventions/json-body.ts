@@ -1,5 +1,5 @@
-import { Problem, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, parseJson, wrongMediaType } from "../../http/pipeline/body.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import { parseContentType } from "./headers.ts";
 
 /** Plain JSON, and the versioned types of Accept. Other JSON-based types have their own meaning. */

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
-import { type Fault, isRefusal, type More, type Problem, problem } from "../../db/problems/problem.ts";
-import type { RestCode } from "../../db/problems/reasons.ts";
 import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { type Fault, isRefusal, type More, type Problem, problem } from "../../problems/problem.ts";
+import type { RestCode } from "../../problems/reasons.ts";
 import { isOpened, PROBLEM_PAGE_HEADERS, problemPage } from "./problem-page.ts";
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */

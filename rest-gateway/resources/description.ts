@@ -1,5 +1,5 @@
 import type { Editor } from "../../db/cluster/provision.ts";
-import type { RestCode } from "../../db/problems/reasons.ts";
+import type { RestCode } from "../../problems/reasons.ts";
 
 /**
  * A resource: its table, its fields, and what clients may do with them. The rules about the data are not here: they are

@@ -1,10 +1,10 @@
 import type { ChangeFeed } from "../../db/changes/feed.ts";
-import { Problem, problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { contextOfExchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
 import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";

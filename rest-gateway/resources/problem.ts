@@ -1,4 +1,4 @@
-import { type Fault, Problem, problem } from "../../db/problems/problem.ts";
+import { type Fault, Problem, problem } from "../../problems/problem.ts";
 import { badRequest } from "../conventions/problem.ts";
 import type { Version } from "../conventions/version.ts";
 import type { Columns } from "./request.ts";

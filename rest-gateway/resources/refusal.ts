@@ -1,10 +1,10 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Fault, Problem } from "../../db/problems/problem.ts";
 import { finish } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
+import type { Fault, Problem } from "../../problems/problem.ts";
 import { faultOfRecord } from "../conventions/problem.ts";
 import type { Span } from "../table/body-rows.ts";
 import * as refused from "../table/refused-row.ts";

@@ -1,6 +1,6 @@
 import { camelCase } from "../../config/setting-types.ts";
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import type {
   CollectionDescription,
   Description,

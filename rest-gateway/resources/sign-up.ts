@@ -1,13 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { anonymous } from "../../db/caller.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import { Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { NewUser } from "../auth/registration.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";

@@ -1,6 +1,6 @@
 import { tooMany } from "../../db/filters/patterns.ts";
-import { filled, isRefusal, Problem, problem } from "../../db/problems/problem.ts";
-import type { Reason } from "../../db/problems/reasons.ts";
+import { filled, isRefusal, Problem, problem } from "../../problems/problem.ts";
+import type { Reason } from "../../problems/reasons.ts";
 import { restAnswer } from "../conventions/problem.ts";
 import { QUERY_TYPE } from "./request.ts";
 import type { HintFor } from "./suggestion.ts";

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import { Problem } from "../../db/problems/problem.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
+import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";

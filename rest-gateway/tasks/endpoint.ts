@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
+import { problem } from "../../problems/problem.ts";
 import { contentTag } from "../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList, parsePaging } from "../conventions/paging.ts";

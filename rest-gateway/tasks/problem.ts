@@ -1,5 +1,5 @@
-import { problem } from "../../db/problems/problem.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { problem } from "../../problems/problem.ts";
 
 export const taskHasEnded = (status: string) =>
   problem("task has ended", { ended: status === "cancelled" ? "been cancelled" : status });

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
+import { Problem } from "../../problems/problem.ts";
 import { ada, anon, bob, identityOf, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase(`

@@ -3,12 +3,12 @@ import type { IncomingMessage } from "node:http";
 import jwt from "jsonwebtoken";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../db/caller.ts";
-import { isRefusal } from "../../db/problems/problem.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys, shownKey } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
+import { isRefusal } from "../../problems/problem.ts";
 import { tableAnswer } from "../../rest-gateway/table/problem.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";

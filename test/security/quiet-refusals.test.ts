@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { problem } from "../../db/problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import { startTestService } from "../support/service.ts";
 
 async function start() {

@@ -1,7 +1,7 @@
 import { allOf } from "../../../db/filters/condition.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
-import { Problem } from "../../../db/problems/problem.ts";
 import { FilterError, type FilterRequest, filterRequestOf } from "../../../db/rights/filter.ts";
+import { Problem } from "../../../problems/problem.ts";
 import { parseQuery } from "../../../rest-gateway/table/parse/query-string.ts";
 
 /** Levels of `and` and `or`. */

@@ -1,7 +1,7 @@
 import * as oauth from "openid-client";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
-import type { Problem } from "../../../db/problems/problem.ts";
 import { OutboundError } from "../../../identity/outbound.ts";
+import type { Problem } from "../../../problems/problem.ts";
 import { isSignInFailure, signInFailure } from "../failure.ts";
 import type { Flow } from "../flow.ts";
 import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, urlOf } from "../provider.ts";

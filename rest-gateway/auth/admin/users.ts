@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { DatabaseErrorLike } from "../../../db/errors.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import { parsePaging } from "../../conventions/paging.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";

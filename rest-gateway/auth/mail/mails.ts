@@ -1,8 +1,8 @@
 import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
 import type { Config } from "../../../config/config.ts";
-import { problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
+import { problem } from "../../../problems/problem.ts";
 import type { Auth } from "../auth.ts";
 import type { AuthFunctions } from "../functions.ts";
 import type { WrongPassword } from "../passwords.ts";

@@ -1,6 +1,6 @@
 import type { Request } from "express";
-import { Problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
+import { Problem } from "../../../problems/problem.ts";
 import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { FailedCall } from "../federated.ts";
 import { sentence } from "./form.ts";

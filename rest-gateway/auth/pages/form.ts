@@ -1,6 +1,6 @@
-import { type Fault, Problem } from "../../../db/problems/problem.ts";
-import type { Reason } from "../../../db/problems/reasons.ts";
 import { Html, html } from "../../../http/pages/html.ts";
+import { type Fault, Problem } from "../../../problems/problem.ts";
+import type { Reason } from "../../../problems/reasons.ts";
 import type { Auth } from "../auth.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import { pathOf } from "./paths.ts";

@@ -1,7 +1,7 @@
-import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
+import { isRefusal, Problem, problem } from "../../../problems/problem.ts";
 import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse, readForm } from "../bodies.ts";
 import { START_AGAIN } from "../problem.ts";
 import type { Call } from "../route.ts";

@@ -1,6 +1,6 @@
 import type { Config } from "../../../config/config.ts";
-import { problem } from "../../../db/problems/problem.ts";
 import type { Account, Clock } from "../../../identity/account.ts";
+import { problem } from "../../../problems/problem.ts";
 import type { Auth } from "../auth.ts";
 import type { Confirmation } from "../confirmation.ts";
 import type { AuthFunctions } from "../functions.ts";

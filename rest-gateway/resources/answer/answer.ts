@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { type Problem, problem } from "../../../db/problems/problem.ts";
 import type { Result } from "../../../db/transaction/transaction.ts";
 import { endWith } from "../../../http/pipeline/response.ts";
+import { type Problem, problem } from "../../../problems/problem.ts";
 import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { DataExchange } from "../../conventions/data-interface.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";

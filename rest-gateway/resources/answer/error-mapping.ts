@@ -1,10 +1,10 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, problemOf } from "../../../db/errors.ts";
-import { DATABASE } from "../../../db/problems/database.ts";
-import { type Fault, Problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
+import { DATABASE } from "../../../problems/database.ts";
+import { type Fault, Problem } from "../../../problems/problem.ts";
 import { isOutdated } from "../../conventions/data-interface.ts";
 import { faultOfRecord } from "../../conventions/problem.ts";
 import { outOfOrder } from "../problem.ts";

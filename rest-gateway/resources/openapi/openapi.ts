@@ -1,6 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import { AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
 import { namedSchemas } from "../../auth/schemas.ts";
 import { contentTag } from "../../conventions/conditional.ts";

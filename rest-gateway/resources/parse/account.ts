@@ -1,4 +1,4 @@
-import type { Fault } from "../../../db/problems/problem.ts";
+import type { Fault } from "../../../problems/problem.ts";
 import { AccountBody, faultsOf } from "../../auth/bodies.ts";
 import { loginEmailFault } from "../../auth/login-names.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import { isUuid, Parameters } from "../../conventions/parameters.ts";
 import { badRequest } from "../../conventions/problem.ts";
 import { chooseVersion, type Version } from "../../conventions/version.ts";

@@ -1,4 +1,4 @@
-import { type Fault, problem } from "../../../db/problems/problem.ts";
+import { type Fault, problem } from "../../../problems/problem.ts";
 import { invalidRecords, MAX_FAULTS, unknownFields } from "../problem.ts";
 import { type Columns, LINKS, nameIn, type Style } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";

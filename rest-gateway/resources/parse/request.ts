@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../../config/config.ts";
-import { problem } from "../../../db/problems/problem.ts";
 import type { BodyLimits } from "../../../http/pipeline/body.ts";
+import { problem } from "../../../problems/problem.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";

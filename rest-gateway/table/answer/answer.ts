@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import type { Header } from "../../conventions/endpoint.ts";
 import {
   type CallPlan,

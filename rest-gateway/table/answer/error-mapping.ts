@@ -11,11 +11,11 @@ import {
 } from "../../../db/errors.ts";
 import { clientMessage } from "../../../db/masking.ts";
 import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
-import { Problem, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { statusOf } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../../db/transaction/unreadable.ts";
+import { Problem, problem } from "../../../problems/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
   badRaise,
@@ -28,6 +28,7 @@ import {
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
 import { pathOf, type RefusedValue } from "../refused-row.ts";
+import type { HintFor } from "../suggestion.ts";
 import { writeHeader } from "./answer.ts";
 
 const INVALID = 400;
@@ -72,7 +73,7 @@ const ofPostgres = ({ code = "", message, detail, hint }: DatabaseError) => ({ c
 
 function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TableProblem | null {
   if (problem.reason === "internal error") return null;
-  const hint = (role !== null && problem.more.hintFor?.({ catalog, role })) || null;
+  const hint = (role !== null && (problem.more.hintFor as HintFor | null | undefined)?.({ catalog, role })) || null;
   return { ...tableAnswer(problem), ...(hint !== null && { hint }) };
 }
 

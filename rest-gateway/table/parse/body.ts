@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { Problem } from "../../../db/problems/problem.ts";
+import { Problem } from "../../../problems/problem.ts";
 import { parseContentType } from "../../conventions/headers.ts";
 import { invalidBody, unsupportedMediaType } from "../problem.ts";
 import type { Body, JsonContent, Target } from "../request.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../db/filters/parse.ts";
 import { ConditionCounter } from "../../../db/filters/patterns.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
-import { Problem } from "../../../db/problems/problem.ts";
+import { Problem } from "../../../problems/problem.ts";
 import { invalidRange, notFilter } from "../problem.ts";
 import { type OrderTerm, type ParseLimits, type Query, type QueryPart, RESERVED_NAMES } from "../request.ts";
 import { parseOrder } from "./order.ts";

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
-import { problem } from "../../../db/problems/problem.ts";
 import { takeKey } from "../../../identity/credentials.ts";
+import { problem } from "../../../problems/problem.ts";
 import { type MediaType, parseAccept, parseContentType } from "../../conventions/headers.ts";
 import { methodNotAllowed } from "../../conventions/problem.ts";
 import { invalidBody, methodNotForFunctions, queryTypeOnly } from "../problem.ts";

@@ -1,7 +1,7 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
 import type { Filter } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import type {
   BodyColumns,
   ConditionPlan,

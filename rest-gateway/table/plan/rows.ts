@@ -1,6 +1,6 @@
 import type { Config } from "../../../config/config.ts";
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { problem } from "../../../problems/problem.ts";
 import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { noRelationship, notEmbedded, spreadNeedsToOne, tooManyEmbedFilters, tooManyEmbeds } from "../problem.ts";
 import type { Query, QueryPart, SelectItem } from "../request.ts";

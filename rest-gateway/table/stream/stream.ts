@@ -6,7 +6,6 @@ import type { Start } from "../../../db/changes/position.ts";
 import { isFeedGap } from "../../../db/changes/reader.ts";
 import type { TrySend } from "../../../db/changes/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
-import { Problem, problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
@@ -16,6 +15,7 @@ import type { EventStream, EventStreams } from "../../../http/pipeline/event-str
 import type { Exchange } from "../../../http/pipeline/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";
 import type { SocketCallers } from "../../../identity/socket-caller.ts";
+import { Problem, problem } from "../../../problems/problem.ts";
 import { parseAccept } from "../../conventions/headers.ts";
 import { shapeOf } from "../parse/request.ts";
 import type { Plan, ReadPlan } from "../plan.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { problem } from "../../../db/problems/problem.ts";
 import { Transactions } from "../../../db/transaction/transaction.ts";
+import { problem } from "../../../problems/problem.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";

@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import fc from "fast-check";
 import pino from "pino";
 import { afterAll, afterEach, expect, test } from "vitest";
-import { CODES, REST_CODES } from "../../../db/problems/reasons.ts";
+import { CODES, REST_CODES } from "../../../problems/reasons.ts";
 import { useResources } from "../../support/resource-client.ts";
 import { reads, writes } from "./fuzz-users-requests.ts";
 import { type PlainReply, type PlainRequest, sendPlain } from "./plain-http.ts";

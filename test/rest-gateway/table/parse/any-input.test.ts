@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Problem } from "../../../../db/problems/problem.ts";
+import { Problem } from "../../../../problems/problem.ts";
 import { samples } from "../../../support/samples.ts";
 import { parse } from "./parse.ts";
 

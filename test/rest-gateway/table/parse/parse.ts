@@ -1,4 +1,4 @@
-import { Problem } from "../../../../db/problems/problem.ts";
+import { Problem } from "../../../../problems/problem.ts";
 import { parseRequest } from "../../../../rest-gateway/table/parse/request.ts";
 import { type TableProblem, tableAnswer } from "../../../../rest-gateway/table/problem.ts";
 import type { TableRequest } from "../../../../rest-gateway/table/request.ts";

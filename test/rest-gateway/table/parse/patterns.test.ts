@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { expandedLength, expressionsInPath } from "../../../../db/filters/patterns.ts";
-import { Problem } from "../../../../db/problems/problem.ts";
+import { Problem } from "../../../../problems/problem.ts";
 import { LIMITS, parse, problemOf } from "./parse.ts";
 
 test.each([

@@ -1,4 +1,3 @@
-import type { Catalog } from "../catalog/catalog.ts";
 import { CREDENTIALS } from "./credentials.ts";
 import { REASONS, type Reason, type RestCode } from "./reasons.ts";
 
@@ -30,8 +29,8 @@ export type More = {
   readonly headers?: Readonly<Record<string, string>>;
   /** The methods of a path, after a method that it does not have. */
   readonly allow?: readonly string[];
-  /** Finds the hint for a name that does not exist, in place of `hint`. */
-  readonly hintFor?: ((reader: { readonly catalog: Catalog; readonly role: string }) => string | null) | null;
+  /** Finds the hint for a name that does not exist, in place of `hint`; a function of the interface that sends the error. */
+  readonly hintFor?: ((reader: never) => string | null) | null;
   /** Members of the body next to the error. */
   readonly members?: Readonly<Record<string, unknown>>;
   /** What is wrong with a token: a claim, the token itself, or that no secret is configured to verify it. */

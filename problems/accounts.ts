@@ -1,4 +1,4 @@
-import { COMMAND } from "../../config/command.ts";
+import { COMMAND } from "../config/command.ts";
 import type { Row } from "./reasons.ts";
 
 /** What the endpoints of accounts refuse. */
