@@ -66,7 +66,8 @@ const RecordedSocket = recorded(WebSocket);
 
 /** The Supabase clients of a test file for a separate service. They are disconnected after each test. */
 export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl = TABLES): RealtimeClients {
-  const { service, sql } = useRest(settings, ddl);
+  // On a busy machine, a policy may take longer than its default.
+  const { service, sql } = useRest({ CHANGES_POLICY_TIMEOUT: "60000", ...settings }, ddl);
   const clients: SupabaseClient<any, any>[] = [];
   let issued: string | undefined;
   const key = () => {
