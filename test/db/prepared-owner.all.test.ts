@@ -10,16 +10,21 @@ import { JWT_SECRET, startTestService, type TestService } from "../support/servi
 import { POLL } from "../support/until.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
-const [, PREPARATION] = /```sql\n(create role content_owner [\s\S]*?)```/.exec(
-  readFileSync("docs/configuration.md", "utf8"),
-)!;
+const CONFIGURATION = readFileSync("docs/configuration.md", "utf8");
+const [, PREPARATION] = /```sql\n(create role content_owner [\s\S]*?)```/.exec(CONFIGURATION)!;
+const [, DECODING] = /```sql\n(alter system set wal_level [\s\S]*?)```/.exec(CONFIGURATION)!;
+
+/** Runs statements of the documentation as a superuser. */
+async function asRoot(cluster: ScratchCluster, statements: string): Promise<void> {
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  for (const statement of statements.trim().split("\n")) await root.query(statement);
+  await root.end();
+}
 
 /** Runs the statements of docs/configuration.md as a superuser, and connects as the new owner. */
 async function prepareDatabase(cluster: ScratchCluster): Promise<TestDatabase> {
-  const root = new pg.Client({ connectionString: cluster.url("postgres") });
-  await root.connect();
-  for (const statement of PREPARATION!.trim().split("\n")) await root.query(statement);
-  await root.end();
+  await asRoot(cluster, PREPARATION!);
   const url = new URL(cluster.url("content"));
   url.username = "content_owner";
   url.password = encodeURIComponent("change me");
@@ -57,6 +62,8 @@ test.each([
     const first = await startTestService({ SEED: "demo", TASK_CONCURRENCY: "2" }, database);
     const headers = { ...(await signIn(first)), apikey: first.service.tokens.issueKey("anon") };
 
+    // The server of the test decodes the log already, so it need not be restarted.
+    await asRoot(cluster, DECODING!);
     const subscription = await connect(first).subscribe("subscription { onArticleCreated { title } }");
     const create =
       'mutation { createArticle(input: { title: "By a lesser owner", content: "Some text." }) { success } }';
@@ -88,6 +95,8 @@ test.each([
     const state = async () =>
       (await owner.query(tables.map((table) => `select t::text from ${table} as t`).join(" union all "))).rows;
     const before = await state();
+    // Before PostgreSQL 16, only a superuser may change the password of a login that may replicate.
+    await asRoot(cluster, "alter role content_changes noreplication");
     const settings = { SEED: "demo", GRAPHQL_MAX_TABLES: "0", JWT_SECRET: "another secret of the tests, just as long" };
     const second = await startTestService(settings, database);
     onTestFinished(() => second.stop());
