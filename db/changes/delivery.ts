@@ -67,7 +67,8 @@ export class Delivery<W extends Watch> {
 
   /** The same as `add` for several watches, while the feed is open. They get every change after the result. Throws `feedGap`. */
   start(watches: readonly W[], since?: Start): Start {
-    const reader = this.#feed.read(since && { since, tables: watches.map(({ table }) => table), mayFallBehind: true });
+    const tables = watches.map(({ table }) => table);
+    const reader = this.#feed.read(since ? { since, tables, mayFallBehind: true } : { tables });
     const start = since ?? reader.position;
     for (const watch of watches) {
       if (since) {

@@ -153,15 +153,14 @@ export class ChangeFeed implements ChangeSink {
     if (result === "too late") throw unavailable("changes are not available at the moment: try again");
   }
 
-  /** A new reader. The feed must be open. Throws `feedGap` if changes since then are not kept, or of `tables` were missed. */
+  /** A new reader, which begins now without `since`. The feed must be open. Throws `feedGap` if changes since then are not kept, or of `tables` were missed. */
   read({ since, tables = [], mayFallBehind = false }: ReadOptions = {}): ChangeReader {
     if (!this.#isOpen) throw unavailable("changes are not read at the moment");
     if (since) for (const table of tables) this.#publication?.refuseMissed(table, since);
-    const reader = new ChangeReader(this.#ring, {
-      since: since ?? laterOf<Start>(this.#live, this.#ring.end),
-      mayFallBehind,
-      onTaken: (taker) => this.#follow(taker),
-    });
+    // A table may have been published after what has arrived so far.
+    const now = [this.#live, this.#ring.end, ...(this.#publication?.startsOf(tables) ?? [])].reduce(laterOf);
+    const onTaken = (taker: ChangeReader) => this.#follow(taker);
+    const reader = new ChangeReader(this.#ring, { since: since ?? now, mayFallBehind, onTaken });
     this.#readers.add(reader);
     clearTimeout(this.#restTimer);
     return reader;

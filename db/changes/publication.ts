@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
+import type { Position } from "./change.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import type { Start } from "./position.ts";
 import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
@@ -104,6 +105,11 @@ export class Publication {
   /** Throws `feedGap` if changes of the table after `since` may be missing. */
   refuseMissed(table: TableName, since: Start): void {
     if (this.#published.isMissing(table, since)) throw feedGap();
+  }
+
+  /** Where those of these tables were published that were not when the process began. */
+  startsOf(tables: readonly TableName[]): readonly Position[] {
+    return this.#published.startsOf(tables);
   }
 
   /** The start with what its text says of the published tables. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
+import type { Position } from "./change.ts";
 import { isAfter, type Moment, parseSnapshot, type Start } from "./position.ts";
 import type { TableState } from "./publication-state.ts";
 
@@ -71,6 +72,12 @@ export class PublishedTables {
     // Otherwise this process has seen all that was published after the position.
     const isEarlier = start.published !== undefined && !(this.#first && isAfter(start, this.#first));
     return isEarlier && !this.#hadSame(key, start.published!);
+  }
+
+  /** Where those of these tables were published that were not when the process began. */
+  startsOf(tables: readonly TableName[]): readonly Position[] {
+    const moments = tables.flatMap((table) => this.#since.get(quoteName(table)) ?? []);
+    return moments.map(({ lsn }) => ({ lsn, index: 0 }));
   }
 
   /** OIDs grow: a table whose entry has a higher one was published later. If they start over, the digests differ. */

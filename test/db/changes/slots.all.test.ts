@@ -101,6 +101,24 @@ const publicationOfProcess = () =>
 
 const CRATES = "create table crates (id int primary key, note text); grant select on crates to anon;";
 
+test("a reader of a table that has just been published begins after that, and its position is no gap", async () => {
+  const followed = publicationOfProcess();
+  const { feed } = startInstance("just", { followed });
+  await feed.open();
+  // What has arrived is behind what is published, more often than not.
+  for (let i = 0; i < 20; i++) {
+    const tables = [{ schema: "public", name: `just_${i}` }];
+    await dba(`create table just_${i} (id int primary key); grant select on just_${i} to anon`);
+    feed.followSchema();
+    await expect.poll(async () => (await feed.lostChanges(tables[0]!, new Set(["id"]))).all, POLL).toBeNull();
+    const { position } = feed.read({ tables });
+    await dba(`insert into just_${i} values (1)`);
+    const resumed = feed.read({ since: feed.startOf(feed.textOf(position))!, tables });
+    expect(await new Changes(resumed, { table: `just_${i}` }).take(1)).toMatchObject([{ operation: "INSERT" }]);
+    resumed.close();
+  }
+});
+
 test.each([
   ["nothing", "select", false],
   ["that other tables were created", "create table bins (id int); grant select on bins to anon", false],
