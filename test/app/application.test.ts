@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -187,15 +187,6 @@ describe("content-service.config.ts", () => {
     ["\nthrow new Error('no notes');", /config\.ts:2: no notes$/],
   ])("%j is refused with the file, the line and what to do", async (text, message) => {
     await expect(loadApplication(folderWith(text))).rejects.toThrow(message);
-  });
-
-  test("an e-mail template that is not valid is found with it, before the database is opened", async () => {
-    const folder = folderWith("export default {};");
-    mkdirSync(join(folder, "mail"));
-    writeFileSync(join(folder, "mail/reset.txt"), "Only a subject");
-    await expect(configure({ environment: { APPLICATION: folder } })).rejects.toThrow(
-      "mail/reset.txt must have a subject in its first line, an empty line, and a text",
-    );
   });
 
   test("is found in the folder that APPLICATION names", async () => {

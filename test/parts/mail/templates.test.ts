@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { configure } from "../../../app/configured.ts";
 import { outcomeOf } from "../../../cli/command.ts";
+import { openParts } from "../../../cli/open-parts.ts";
 import { KINDS, type MailValues } from "../../../parts/mail/kinds.ts";
 import { mail } from "../../../parts/mail/mail.ts";
 import { Templates } from "../../../parts/mail/templates.ts";
@@ -118,4 +120,14 @@ describe("content-service mail preview", () => {
     await expect(preview(folder, ["send"])).rejects.toMatchObject({ exitCode: 2 });
     expect(await preview(folder, ["--help"])).toContain("mail preview");
   });
+});
+
+test("a template of the application that is not valid is found with the parts, before the database is opened", async () => {
+  const APPLICATION = folderOf({ "content-service.config.ts": "export default {};" });
+  mkdirSync(join(APPLICATION, "mail"));
+  writeFileSync(join(APPLICATION, "mail/reset.txt"), "Only a subject");
+  await expect(openParts(await configure({ environment: { APPLICATION } }))).rejects.toThrow(
+    "mail/reset.txt must have a subject in its first line, an empty line, and a text",
+  );
+  await expect(openParts(await configure({ environment: { APPLICATION, PARTS: "-mail" } }))).resolves.toBeDefined();
 });
