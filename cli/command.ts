@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { type ParseArgsOptionsConfig as OptionsConfig, parseArgs } from "node:util";
 import type pg from "pg";
 import { type Configured, configure } from "../app/configured.ts";
 import { findApplication } from "../app/load.ts";
@@ -23,6 +24,64 @@ export class CommandError extends Error {
     this.exitCode = exitCode;
     this.stdout = stdout;
   }
+}
+
+/** An option of a command that has no value. */
+export const FLAG = { type: "boolean", default: false } as const;
+/** An option that has one. */
+export const TEXT = { type: "string" } as const;
+
+type Input<Options extends OptionsConfig> = { args: string[]; options: Options; allowPositionals: boolean };
+
+/** What a command is run with. */
+type Invocation<Options extends OptionsConfig> = {
+  /** The values of its options. */
+  readonly values: ReturnType<typeof parseArgs<Input<Options>>>["values"];
+  /** The arguments without the options. */
+  readonly args: readonly string[];
+  /** The error for arguments that are not valid. The message names the help. */
+  readonly refuse: (message: string) => CommandError;
+};
+
+type Definition<Options extends OptionsConfig, More extends unknown[]> = {
+  readonly name: string;
+  readonly help: string;
+  /** As parseArgs of Node takes them, without `help`. */
+  readonly options?: Options;
+  /** How many arguments there may be beside options; 0 by default. */
+  readonly maxArguments?: number;
+  /** Whether options count as arguments, because the command hands them on to another one or to a program. */
+  readonly handsOn?: boolean;
+  run(invocation: Invocation<Options>, ...more: More): Promise<string>;
+};
+
+/**
+ * Returns the function of a command, which returns its output and throws CommandError. With `--help` or `-h` it returns the help,
+ * whatever else there is. An unknown option or an argument too many ends it with exit code 2.
+ */
+export function defineCommand<const Options extends OptionsConfig, More extends unknown[]>({
+  name,
+  help,
+  options = {} as Options,
+  handsOn = false,
+  maxArguments = handsOn ? Number.POSITIVE_INFINITY : 0,
+  run,
+}: Definition<Options, More>): (args: string[], ...more: More) => Promise<string> {
+  const refuse = (message: string) => new CommandError(2, `${message}; see ${COMMAND} ${name} --help`);
+  const parse = (args: string[]) => {
+    try {
+      return parseArgs<Input<Options>>({ args, options, allowPositionals: maxArguments > 0 });
+    } catch (error) {
+      throw refuse((error as Error).message);
+    }
+  };
+  return async (given, ...more) => {
+    const end = given.indexOf("--");
+    if (given.some((each, i) => (each === "--help" || each === "-h") && (end < 0 || i < end))) return help;
+    const { values, positionals: args } = parse(handsOn ? ["--", ...given] : given);
+    if (args.length > maxArguments) throw refuse(`Unexpected argument '${args[maxArguments]}'`);
+    return run({ values, args, refuse }, ...more);
+  };
 }
 
 /** The result of a command. */

@@ -1,12 +1,11 @@
-import { parseArgs } from "node:util";
-import { type GraphQLError, parse, validate } from "postgraphile/graphql";
+import { type GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
 import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import { ConfigError, type Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
 import { loginsOfCallers } from "../db/cluster/provision.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
-import { CommandError, readService, withOwner } from "./command.ts";
+import { CommandError, defineCommand, readService, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./schema-options.ts";
 
 const HELP = `\
@@ -20,48 +19,34 @@ Exits with 1 if a document is not valid, for example because a field was removed
 The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function documents(args: string[], environment?: Environment): Promise<string> {
-  const options = readOptions(args);
-  if (options === null) return HELP;
-  const configured = await readService(environment);
-  const { config } = configured;
-  const given = options.files.length > 0 ? readFiles(options.files) : [...config.graphqlDocuments.byId];
-  if (given.length === 0) throw new CommandError(2, "no documents: name a file, or set GRAPHQL_DOCUMENTS");
-  const { schema } = await readSchema(configured);
-  const faults = given.flatMap(([id, document]) => faultsOf(document).map((fault) => `${id}: ${fault}`));
-  if (faults.length > 0) throw new CommandError(1, faults.join("\n"));
-  return `${given.length} ${given.length === 1 ? "document is" : "documents are"} valid\n`;
+export const documents = defineCommand({
+  name: "documents",
+  help: HELP,
+  maxArguments: Number.POSITIVE_INFINITY,
+  async run({ args: [command, ...files], refuse }, environment?: Environment) {
+    if (command !== "check") throw refuse("the command must be check");
+    const configured = await readService(environment);
+    const { config } = configured;
+    const given = files.length > 0 ? readFiles(files) : [...config.graphqlDocuments.byId];
+    if (given.length === 0) throw new CommandError(2, "no documents: name a file, or set GRAPHQL_DOCUMENTS");
+    const { schema } = await readSchema(configured);
+    const faults = given.flatMap(([id, document]) => faultsOf(schema, document).map((fault) => `${id}: ${fault}`));
+    if (faults.length > 0) throw new CommandError(1, faults.join("\n"));
+    return `${given.length} ${given.length === 1 ? "document is" : "documents are"} valid\n`;
+  },
+});
 
-  function faultsOf(document: string): string[] {
-    try {
-      return validate(schema, parse(document)).map(textOf);
-    } catch (error) {
-      return [textOf(error as GraphQLError)];
-    }
+function faultsOf(schema: GraphQLSchema, document: string): string[] {
+  try {
+    return validate(schema, parse(document)).map(textOf);
+  } catch (error) {
+    return [textOf(error as GraphQLError)];
   }
 }
 
 /** `Cannot query field "titel" on type "Post". (line 2)` */
 const textOf = ({ message, locations }: GraphQLError): string =>
   locations?.[0] ? `${message} (line ${locations[0].line})` : message;
-
-/** Null for the help. */
-function readOptions(args: string[]): { readonly files: string[] } | null {
-  try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: { help: { type: "boolean", short: "h" } },
-      allowPositionals: true,
-    });
-    const [command, ...files] = positionals;
-    if (values.help) return null;
-    if (command !== "check") throw new Error("the command must be check");
-    return { files };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} documents --help`);
-  }
-}
 
 const readFiles = (files: readonly string[]): [string, string][] =>
   files.flatMap((file) => {

@@ -4,7 +4,7 @@ import pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
-import { CommandError, ownerUrl, readSettings } from "./command.ts";
+import { CommandError, defineCommand, FLAG, ownerUrl, readSettings } from "./command.ts";
 
 const URL_HELP = `\
 Prints the connection URL of the owner of the database: DATABASE_URL, also that of SETTINGS_FILE or .env, or the embedded database while
@@ -13,12 +13,11 @@ the service runs. Without a URL it prints nothing, and psql must not run: it wou
   URL=$(${COMMAND} url) && psql "$URL"
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function url(args: string[], environment?: Environment): Promise<string> {
-  if (isHelp(args)) return URL_HELP;
-  if (args.length > 0) throw new CommandError(2, `url has no arguments; see ${COMMAND} url --help`);
-  return `${ownerUrl(await readSettings(environment))}\n`;
-}
+export const url = defineCommand({
+  name: "url",
+  help: URL_HELP,
+  run: async (_, environment?: Environment) => `${ownerUrl(await readSettings(environment))}\n`,
+});
 
 const RESET_HELP = `\
 Deletes the embedded database with all its data. The next start makes a new one.
@@ -26,20 +25,21 @@ Deletes the embedded database with all its data. The next start makes a new one.
   ${COMMAND} reset --yes
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function reset(args: string[], environment?: Environment): Promise<string> {
-  if (isHelp(args)) return RESET_HELP;
-  const { databaseUrl, dataDir } = await readSettings(environment);
-  if (databaseUrl !== "")
-    throw new CommandError(1, "reset deletes only the embedded database, but DATABASE_URL is set");
-  if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop it first`);
-  if (args.join() !== "--yes")
-    throw new CommandError(2, `to delete the database in ${dataDir} with all its data, run ${COMMAND} reset --yes`);
-  await rm(join(dataDir, "postgres"), { recursive: true, force: true });
-  return `The database in ${dataDir} is deleted. The next start makes a new one.\n`;
-}
-
-const isHelp = (args: readonly string[]) => args.includes("--help") || args.includes("-h");
+export const reset = defineCommand({
+  name: "reset",
+  help: RESET_HELP,
+  options: { yes: FLAG },
+  async run({ values }, environment?: Environment) {
+    const { databaseUrl, dataDir } = await readSettings(environment);
+    if (databaseUrl !== "")
+      throw new CommandError(1, "reset deletes only the embedded database, but DATABASE_URL is set");
+    if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop it first`);
+    if (!values.yes)
+      throw new CommandError(2, `to delete the database in ${dataDir} with all its data, run ${COMMAND} reset --yes`);
+    await rm(join(dataDir, "postgres"), { recursive: true, force: true });
+    return `The database in ${dataDir} is deleted. The next start makes a new one.\n`;
+  },
+});
 
 async function isReachable(dataDir: string): Promise<boolean> {
   const url = runningUrl(dataDir);

@@ -1,9 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { COMMAND } from "../config/command.ts";
-import { CommandError } from "./command.ts";
+import { CommandError, defineCommand } from "./command.ts";
 import { enterCommand, type NewFile, writeFiles } from "./new-files.ts";
 
 const PAGES = fileURLToPath(new URL("../demo/pages/", import.meta.url));
@@ -35,22 +34,25 @@ ${[...EXAMPLES].map(([name, about]) => `  ${name.padEnd(8)} ${about}`).join("\n"
 The pages are for the demo, which ${COMMAND} start serves in a clone.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function example(args: string[]): Promise<string> {
-  const { name, given } = readArguments(args);
-  if (name === undefined) return HELP;
-  if (!EXAMPLES.has(name))
-    throw new CommandError(2, `there is no example ${name}; there are ${[...EXAMPLES.keys()].join(", ")}`);
-  if (given === undefined) throw new CommandError(2, `name a folder: ${COMMAND} example ${name} my-page`);
-  const folder = resolve(given);
-  const files = [...COMMON, ...filesOf(name)].map((file): NewFile => ({ file, text: readPage(file) }));
-  await writeFiles(folder, [{ file: "package.json", text: readPage(join(name, MANIFEST)) }, ...files], {
-    given,
-    replaces: false,
-  });
-  const enter = enterCommand(folder, given);
-  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe page is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm run dev\n`;
-}
+export const example = defineCommand({
+  name: "example",
+  help: HELP,
+  maxArguments: 2,
+  async run({ args: [name, given] }) {
+    if (name === undefined) return HELP;
+    if (!EXAMPLES.has(name))
+      throw new CommandError(2, `there is no example ${name}; there are ${[...EXAMPLES.keys()].join(", ")}`);
+    if (given === undefined) throw new CommandError(2, `name a folder: ${COMMAND} example ${name} my-page`);
+    const folder = resolve(given);
+    const files = [...COMMON, ...filesOf(name)].map((file): NewFile => ({ file, text: readPage(file) }));
+    await writeFiles(folder, [{ file: "package.json", text: readPage(join(name, MANIFEST)) }, ...files], {
+      given,
+      replaces: false,
+    });
+    const enter = enterCommand(folder, given);
+    return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe page is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm run dev\n`;
+  },
+});
 
 /** The files of a page, and all that they import. */
 function filesOf(name: string): string[] {
@@ -64,16 +66,4 @@ function filesOf(name: string): string[] {
 
 function readPage(file: string): string {
   return readFileSync(join(PAGES, file), "utf8");
-}
-
-function readArguments(args: string[]): { readonly name: string | undefined; readonly given: string | undefined } {
-  try {
-    const options = { help: { type: "boolean", short: "h" } } as const;
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    if (positionals.length > 2) throw new Error("too many arguments");
-    const [name, given] = values.help ? [] : positionals;
-    return { name, given };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}\n\n${HELP}`);
-  }
 }

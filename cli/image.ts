@@ -2,11 +2,10 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { configFileIn, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { folderIn } from "../config/config.ts";
-import { CommandError, programOf } from "./command.ts";
+import { CommandError, defineCommand, programOf } from "./command.ts";
 import { APP, NODE, writeImageFiles } from "./image-files.ts";
 import { quoted } from "./new-files.ts";
 
@@ -44,41 +43,31 @@ CMD ["start"]
 /** Files of the application that production does not read. TypeScript is compiled, and a package was installed. */
 const LEFT_OUT = /(^|\/)(\.[^/]*|node_modules)$|^tests?$|^tsconfig\.json$|\.([cm]?ts|tgz)$/;
 
-/** The output for these arguments. Throws CommandError. */
-export async function image(args: string[]): Promise<string> {
-  const given = readArguments(args);
-  if (given === null) return HELP;
-  if (process.platform !== "linux")
-    throw new CommandError(
-      1,
-      "an image has programs of Linux: run the command there, such as in a container of node:24",
-    );
-  const folder = findApplication(folderIn());
-  if (folder === null || configFileIn(folder) === null || !existsSync(join(folder, "package.json")))
-    throw new CommandError(2, "there is no application with a package.json here: run the command in its folder");
-  const target = resolve(given);
-  if (existsSync(target)) throw new CommandError(2, `${given} exists already: name a new directory`);
-  try {
-    write(folder, target);
-  } catch (error) {
-    rmSync(target, { recursive: true, force: true });
-    throw error;
-  }
-  return `The files of the image are ready. Build it:\n\n  docker build --tag my-app ${quoted(given)}\n`;
-}
-
-function readArguments(args: string[]): string | null {
-  try {
-    const options = { help: { type: "boolean", short: "h" } } as const;
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    if (values.help) return null;
-    const [directory, ...more] = positionals;
-    if (!directory || more.length > 0) throw new Error("expected one directory");
-    return directory;
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} image --help`);
-  }
-}
+export const image = defineCommand({
+  name: "image",
+  help: HELP,
+  maxArguments: 1,
+  async run({ args: [given], refuse }) {
+    if (!given) throw refuse("expected one directory");
+    if (process.platform !== "linux")
+      throw new CommandError(
+        1,
+        "an image has programs of Linux: run the command there, such as in a container of node:24",
+      );
+    const folder = findApplication(folderIn());
+    if (folder === null || configFileIn(folder) === null || !existsSync(join(folder, "package.json")))
+      throw new CommandError(2, "there is no application with a package.json here: run the command in its folder");
+    const target = resolve(given);
+    if (existsSync(target)) throw new CommandError(2, `${given} exists already: name a new directory`);
+    try {
+      write(folder, target);
+    } catch (error) {
+      rmSync(target, { recursive: true, force: true });
+      throw error;
+    }
+    return `The files of the image are ready. Build it:\n\n  docker build --tag my-app ${quoted(given)}\n`;
+  },
+});
 
 function write(folder: string, target: string): void {
   const app = join(target, ROOT, APP);

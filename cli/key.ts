@@ -1,10 +1,9 @@
-import { parseArgs } from "node:util";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { hashOf, newKey } from "../identity/secrets.ts";
-import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
+import { CommandError, defineCommand, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
 
 const HELP = `\
 Manages anon and service keys. The service may be running: it rejects a revoked key within a second.
@@ -19,36 +18,23 @@ A key is printed once, because the database stores only its hash.
 The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function key(args: string[], environment?: Environment): Promise<string> {
-  const { help, given } = readArguments(args);
-  if (help) return HELP;
-  const [action, first = "", second = "", ...more] = given;
-  const count = given.length;
-  const withKeys = async (work: (keys: KeyRepository) => Promise<string>) =>
-    withOwner(await readSettings(environment), (client) =>
-      inTransaction(client, () => work(new KeyRepository(client))),
-    );
-  if (action === "list" && count === 1) return withKeys(list);
-  if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
-  const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;
-  if (!isCreate || second.trim() === "") {
-    throw usageError("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
-  }
-  return withKeys((keys) => create(keys, first, second));
-}
-
-function readArguments(args: string[]): { readonly help: boolean; readonly given: readonly string[] } {
-  try {
-    const options = { help: { type: "boolean", short: "h" } } as const;
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    return { help: values.help ?? false, given: positionals };
-  } catch (error) {
-    throw usageError((error as Error).message);
-  }
-}
-
-const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} key --help`);
+export const key = defineCommand({
+  name: "key",
+  help: HELP,
+  maxArguments: 3,
+  async run({ args, refuse }, environment?: Environment) {
+    const [action, first = "", second = ""] = args;
+    const withKeys = async (work: (keys: KeyRepository) => Promise<string>) =>
+      withOwner(await readSettings(environment), (client) =>
+        inTransaction(client, () => work(new KeyRepository(client))),
+      );
+    if (action === "list" && args.length === 1) return withKeys(list);
+    if (action === "revoke" && args.length === 2) return withKeys((keys) => revoke(keys, first));
+    if (action !== "create" || (first !== "anon" && first !== "service") || second.trim() === "")
+      throw refuse("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
+    return withKeys((keys) => create(keys, first, second));
+  },
+});
 
 type KeyKind = "anon" | "service";
 

@@ -10,7 +10,16 @@ import {
 } from "../db/cluster/module-removal.ts";
 import { type ModuleState, readModules } from "../db/cluster/modules.ts";
 import { MODULES, type Module } from "../db/modules/modules.ts";
-import { CommandError, cannotUseDatabase, inColumns, ownerUrl, readSettings, withOwner } from "./command.ts";
+import {
+  CommandError,
+  cannotUseDatabase,
+  defineCommand,
+  FLAG,
+  inColumns,
+  ownerUrl,
+  readSettings,
+  withOwner,
+} from "./command.ts";
 
 const HELP = `\
 Lists or removes the modules of the service in the database: ${MODULES.map(({ name }) => name).join(", ")}.
@@ -26,24 +35,23 @@ service runs.
 caller is the last one: the others need it. The next start installs what MODULES names, so leave the removed ones out.
 `;
 
-const USAGE = `expected list, or remove <module>…; see ${COMMAND} module --help`;
-
-/** The output for these arguments. Throws CommandError. */
-export async function moduleCommand([name = "", ...args]: string[], environment?: Environment): Promise<string> {
-  if ([name, ...args].some((each) => each === "--help" || each === "-h")) return HELP;
-  if (name === "list" && args.length === 0) return list(await readSettings(environment));
-  if (name !== "remove") throw new CommandError(2, USAGE);
-  const chosen = args.filter((each) => each !== "--yes");
-  const unknown = chosen.find((each) => !MODULES.some((module) => module.name === each));
-  if (chosen.length === 0) throw new CommandError(2, USAGE);
-  if (unknown !== undefined)
-    throw new CommandError(2, `there is no module ${unknown}: ${MODULES.map((module) => module.name).join(", ")}`);
-  const modules = MODULES.filter((module) => chosen.includes(module.name));
-  const isSure = args.includes("--yes");
-  return remove(await readSettings(environment), modules, isSure).catch((error) => {
-    throw error instanceof CommandError ? error : cannotUseDatabase(error);
-  });
-}
+export const moduleCommand = defineCommand({
+  name: "module",
+  help: HELP,
+  options: { yes: FLAG },
+  maxArguments: Number.POSITIVE_INFINITY,
+  async run({ values: { yes }, args: [name, ...chosen], refuse }, environment?: Environment) {
+    if (name === "list" && chosen.length === 0 && !yes) return list(await readSettings(environment));
+    if (name !== "remove" || chosen.length === 0) throw refuse("expected list, or remove <module>…");
+    const unknown = chosen.find((each) => !MODULES.some((module) => module.name === each));
+    if (unknown !== undefined)
+      throw new CommandError(2, `there is no module ${unknown}: ${MODULES.map((module) => module.name).join(", ")}`);
+    const modules = MODULES.filter((module) => chosen.includes(module.name));
+    return remove(await readSettings(environment), modules, yes).catch((error) => {
+      throw error instanceof CommandError ? error : cannotUseDatabase(error);
+    });
+  },
+});
 
 async function list(config: Config): Promise<string> {
   const states = await withOwner(config, (client) => readModules(client, config));
@@ -73,7 +81,7 @@ async function remove(config: Config, modules: readonly Module[], isSure: boolea
       );
       if (absent !== undefined) throw new CommandError(1, `the module ${absent.name} is not installed`);
       const obstacles = await findObstacles(client, modules);
-      refuse(names, obstacles);
+      refuseObstacles(names, obstacles);
       if (isSure && obstacles.connections > 0) throw new CommandError(1, RUNNING);
       if (!isSure) return planOf(modules, obstacles);
       return `Removed: ${names}. The next start installs what MODULES names.\n${textOf(await removeModules(client, modules))}`;
@@ -107,7 +115,7 @@ function listOf(uses: readonly string[]): string {
 }
 
 /** Throws CommandError if the modules must not be removed. */
-function refuse(names: string, { neededBy, connections, dependents, hooks }: Obstacles): void {
+function refuseObstacles(names: string, { neededBy, connections, dependents, hooks }: Obstacles): void {
   if (neededBy.length > 0)
     throw new CommandError(1, `these modules need caller, so remove them too: ${neededBy.join(", ")}`);
   const listed = [...dependents, ...hooks];

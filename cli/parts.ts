@@ -1,7 +1,7 @@
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { loadParts } from "../service/parts.ts";
-import { CommandError, inColumns, readService } from "./command.ts";
+import { defineCommand, inColumns, readService } from "./command.ts";
 import { allParts } from "./open-parts.ts";
 
 const HELP = `\
@@ -15,18 +15,19 @@ What a part needs is open with it.
 A part for development is open with the embedded database, and with DATABASE_URL if PARTS names it.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function partsCommand(args: string[], environment?: Environment): Promise<string> {
-  if (args.some((each) => each === "--help" || each === "-h")) return HELP;
-  if (args.length > 0) throw new CommandError(2, `expected no argument; see ${COMMAND} parts --help`);
-  const configured = await readService(environment);
-  const list = allParts(configured);
-  const open = await loadParts(list, configured.config);
-  const rows = list.map(async ({ name, isForDevelopment = false, load }) => ({
-    part: name,
-    state: open.some((part) => part.name === name) ? "open" : "not open",
-    for: isForDevelopment ? "development" : "everywhere",
-    serves: (await load()).about,
-  }));
-  return inColumns(["part", "state", "for", "serves"], await Promise.all(rows));
-}
+export const partsCommand = defineCommand({
+  name: "parts",
+  help: HELP,
+  async run(_, environment?: Environment) {
+    const configured = await readService(environment);
+    const list = allParts(configured);
+    const open = await loadParts(list, configured.config);
+    const rows = list.map(async ({ name, isForDevelopment = false, load }) => ({
+      part: name,
+      state: open.some((part) => part.name === name) ? "open" : "not open",
+      for: isForDevelopment ? "development" : "everywhere",
+      serves: (await load()).about,
+    }));
+    return inColumns(["part", "state", "for", "serves"], await Promise.all(rows));
+  },
+});

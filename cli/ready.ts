@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
-import { CommandError, readSettings } from "./command.ts";
+import { CommandError, defineCommand, readSettings } from "./command.ts";
 
 const HELP = `\
 Asks the service on this machine whether it is ready. It reads HOST, PORT, ADMIN_PORT and ADMIN_HOST as the service does.
@@ -14,16 +14,18 @@ The exit code is 0 if it is ready, 1 if it is not, and 2 for invalid settings.
 /** Milliseconds. */
 const TIMEOUT = 5000;
 
-/** The output for these arguments. Throws CommandError, with exit code 1 if the service is not ready. */
-export async function ready(args: string[], environment?: Environment): Promise<string> {
-  if (args.includes("--help") || args.includes("-h")) return HELP;
-  const url = `${probesOf(await readSettings(environment))}/ready`;
-  const fault = await faultAt(url).catch(({ message, cause }: Error) =>
-    cause instanceof Error ? cause.message : message,
-  );
-  if (fault !== null) throw new CommandError(1, `not ready: ${fault}`);
-  return "ready\n";
-}
+export const ready = defineCommand({
+  name: "ready",
+  help: HELP,
+  async run(_, environment?: Environment) {
+    const url = `${probesOf(await readSettings(environment))}/ready`;
+    const fault = await faultAt(url).catch(({ message, cause }: Error) =>
+      cause instanceof Error ? cause.message : message,
+    );
+    if (fault !== null) throw new CommandError(1, `not ready: ${fault}`);
+    return "ready\n";
+  },
+});
 
 /** Where this machine reaches the probes. Clients cannot connect to 0.0.0.0 or ::, which mean all its IP addresses. */
 export function probesOf({ host, port, adminHost, adminPort }: Config): string {

@@ -6,7 +6,7 @@ import { MIGRATIONS } from "../app/application.ts";
 import { CONFIG_FILE, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { folderIn, shellEnvironment, variablesOf } from "../config/config.ts";
-import { CommandError, programOf } from "./command.ts";
+import { CommandError, defineCommand, programOf } from "./command.ts";
 import { migrationCommand } from "./migrations/migrate.ts";
 
 const HELP = `\
@@ -21,24 +21,27 @@ counts, unless CI is set, as in continuous integration.
 The tests need no running service and no database: they start an embedded one. They do not read .env.
 `;
 
-/** Checks the application, and runs its tests with these arguments of vitest. Throws CommandError. */
-export async function testCommand(args: string[]): Promise<string> {
-  if (args.includes("--help") || args.includes("-h")) return HELP;
-  const folder = findApplication(folderIn());
-  if (folder === null)
-    throw new CommandError(2, `there is no ${CONFIG_FILE} here: run the command in the folder of the application`);
-  const vitest = programOf(folder, "vitest", "vitest.mjs");
-  if (existsSync(join(folder, "tsconfig.json")))
-    await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
-  if (existsSync(join(folder, MIGRATIONS))) {
-    const isIntegration = Boolean(variablesOf(["CI"]).CI);
-    // Tests get no variables of .env, which has the database of development.
-    const environment = shellEnvironment();
-    process.stdout.write(await migrationCommand(["check", ...(isIntegration ? [] : ["--current"])], { environment }));
-  }
-  await run(folder, vitest, ["run", ...args], SNAPSHOTS);
-  return "";
-}
+export const testCommand = defineCommand({
+  name: "test",
+  help: HELP,
+  handsOn: true,
+  async run({ args }) {
+    const folder = findApplication(folderIn());
+    if (folder === null)
+      throw new CommandError(2, `there is no ${CONFIG_FILE} here: run the command in the folder of the application`);
+    const vitest = programOf(folder, "vitest", "vitest.mjs");
+    if (existsSync(join(folder, "tsconfig.json")))
+      await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
+    if (existsSync(join(folder, MIGRATIONS))) {
+      const isIntegration = Boolean(variablesOf(["CI"]).CI);
+      // Tests get no variables of .env, which has the database of development.
+      const environment = shellEnvironment();
+      process.stdout.write(await migrationCommand(["check", ...(isIntegration ? [] : ["--current"])], { environment }));
+    }
+    await run(folder, vitest, ["run", ...args], SNAPSHOTS);
+    return "";
+  },
+});
 
 const SNAPSHOTS = `. If a snapshot mismatches, such as test/access.md: lines with - are what it was, and lines with + what it is now. To accept them all, run ${COMMAND} test -u`;
 

@@ -1,9 +1,8 @@
-import { parseArgs } from "node:util";
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { readOnce } from "../db/catalog/read-once.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
-import { CommandError, readSettings, withOwner } from "./command.ts";
+import { CommandError, defineCommand, readSettings, TEXT, withOwner } from "./command.ts";
 
 const HELP = `\
 Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.
@@ -16,17 +15,21 @@ Prints TypeScript types for the database, for createClient<Database>() of @supab
 The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function types(args: string[], environment?: Environment): Promise<string> {
-  const options = readOptions(args);
-  if (options.help) return HELP;
-  return databaseTypes(await readSettings(environment), options);
-}
+export const types = defineCommand({
+  name: "types",
+  help: HELP,
+  options: { schema: { ...TEXT, multiple: true }, role: TEXT },
+  async run({ values: { schema, role = null }, refuse }, environment?: Environment) {
+    const schemas = schema?.flatMap((names) => names.split(",")).map((name) => name.trim()) ?? null;
+    if (schemas?.includes("")) throw refuse("--schema must be names separated by commas");
+    return databaseTypes(await readSettings(environment), { schemas, role });
+  },
+});
 
 /** The types of the database of these settings. Throws CommandError. */
 export async function databaseTypes(
   config: Config,
-  options: Pick<Options, "schemas" | "role"> = { schemas: null, role: null },
+  options: { readonly schemas: string[] | null; readonly role: string | null } = { schemas: null, role: null },
 ): Promise<string> {
   const schemas = options.schemas ?? config.dbSchemas;
   const catalog = await withOwner(config, (client) => readOnce(client, { ...config, dbSchemas: schemas }));
@@ -35,22 +38,4 @@ export async function databaseTypes(
   if (options.role !== null && !catalog.roles.has(options.role))
     throw new CommandError(1, `no such role: ${options.role}`);
   return typesOf(catalog, options.role);
-}
-
-type Options = { readonly help: boolean; readonly schemas: string[] | null; readonly role: string | null };
-
-function readOptions(args: string[]): Options {
-  const options = {
-    help: { type: "boolean", short: "h" },
-    schema: { type: "string", multiple: true },
-    role: { type: "string" },
-  } as const;
-  try {
-    const { help = false, schema, role = null } = parseArgs({ args, options }).values;
-    const schemas = schema?.flatMap((names) => names.split(",")).map((name) => name.trim());
-    if (schemas?.includes("")) throw new Error("--schema must be names separated by commas");
-    return { help, schemas: schemas ?? null, role };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} types --help`);
-  }
 }

@@ -16,7 +16,7 @@ import { readCommitted } from "../db/cluster/migrations-folder.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
-import { CommandError, cannotUseDatabase, ownerUrl, readService, withOwner } from "./command.ts";
+import { CommandError, cannotUseDatabase, defineCommand, FLAG, ownerUrl, readService, withOwner } from "./command.ts";
 import { type MigrationNotes, notesIn } from "./migrations/notes.ts";
 
 const HELP = `\
@@ -39,47 +39,47 @@ nothing: the modules are one step, and each migration of the application is one.
 const NOTABLE = ["Breaking changes", "Deprecated"];
 const CHANGELOG = new URL("../CHANGELOG.md", import.meta.url);
 
-/** The output for these arguments. Throws CommandError. */
-export async function upgrade(args: string[], environment?: Environment): Promise<string> {
-  if (args.includes("--help") || args.includes("-h")) return HELP;
-  const unknown = args.find((each) => each !== "--yes" && each !== "--sql");
-  if (unknown !== undefined)
-    throw new CommandError(2, `${unknown} is not an option of upgrade; see ${COMMAND} upgrade --help`);
-  const { application, config } = await readService(environment);
-  if (!config.isManaged)
-    return "With MIGRATE=off the service has nothing in the database: there is nothing to upgrade.\n";
-  const folder = config.migrate === "modules" ? null : application.migrationsFolder;
-  const installation = { folder, modules: config.modules, userId: config.authUserId };
-  const direct = { ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl };
-  const read = async (client: pg.Client) => {
-    await refuseOldServer(client);
-    return { state: await readMigrationState(client, installation), passwords: await readPasswords(client, direct) };
-  };
-  return withOwner(direct, read)
-    .then(async ({ state, passwords: { refused, obstacle } }) => {
-      const report = reportOf(state, await readFile(CHANGELOG, "utf8"));
-      const pending = [...pendingIn(state), ...(refused.length > 0 ? [passwordStep(refused)] : [])];
-      const migrates = pending.length > 0 && args.includes("--yes");
-      // Otherwise the migration warns.
-      if (state.changed.length > 0 && !migrates) warn("warning", changedMigrations(state.changed));
-      if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
-      const details = await detailsOf(state, folder, args.includes("--sql"));
-      const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n${details.get(step) ?? ""}`).join("")}`;
-      if (!migrates && obstacle !== null) return `${report}${steps}\nNothing has been changed. ${obstacle}\n`;
-      if (!migrates)
-        return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
-      // Before the migrations, so that nothing has changed.
-      if (obstacle !== null) throw new CommandError(1, obstacle);
-      if (refused.length > 0) await withOwner(direct, refuseForeign);
-      await migrate(ownerUrl(direct), warn, installation);
-      if (refused.length > 0) await withOwner(direct, (client) => setPasswords(client, refused, secretIn(config)));
-      return `${report}${steps}\nDone. Start the instances of this version.\n`;
-    })
-    .catch((error: Error) => {
-      if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-      throw error instanceof CommandError ? error : cannotUseDatabase(error);
-    });
-}
+export const upgrade = defineCommand({
+  name: "upgrade",
+  help: HELP,
+  options: { yes: FLAG, sql: FLAG },
+  async run({ values }, environment?: Environment) {
+    const { application, config } = await readService(environment);
+    if (!config.isManaged)
+      return "With MIGRATE=off the service has nothing in the database: there is nothing to upgrade.\n";
+    const folder = config.migrate === "modules" ? null : application.migrationsFolder;
+    const installation = { folder, modules: config.modules, userId: config.authUserId };
+    const direct = { ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl };
+    const read = async (client: pg.Client) => {
+      await refuseOldServer(client);
+      return { state: await readMigrationState(client, installation), passwords: await readPasswords(client, direct) };
+    };
+    return withOwner(direct, read)
+      .then(async ({ state, passwords: { refused, obstacle } }) => {
+        const report = reportOf(state, await readFile(CHANGELOG, "utf8"));
+        const pending = [...pendingIn(state), ...(refused.length > 0 ? [passwordStep(refused)] : [])];
+        const migrates = pending.length > 0 && values.yes;
+        // Otherwise the migration warns.
+        if (state.changed.length > 0 && !migrates) warn("warning", changedMigrations(state.changed));
+        if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
+        const details = await detailsOf(state, folder, values.sql);
+        const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n${details.get(step) ?? ""}`).join("")}`;
+        if (!migrates && obstacle !== null) return `${report}${steps}\nNothing has been changed. ${obstacle}\n`;
+        if (!migrates)
+          return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
+        // Before the migrations, so that nothing has changed.
+        if (obstacle !== null) throw new CommandError(1, obstacle);
+        if (refused.length > 0) await withOwner(direct, refuseForeign);
+        await migrate(ownerUrl(direct), warn, installation);
+        if (refused.length > 0) await withOwner(direct, (client) => setPasswords(client, refused, secretIn(config)));
+        return `${report}${steps}\nDone. Start the instances of this version.\n`;
+      })
+      .catch((error: Error) => {
+        if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
+        throw error instanceof CommandError ? error : cannotUseDatabase(error);
+      });
+  },
+});
 
 /** What the commit of each migration has found, and its SQL, below the step that runs it. */
 async function detailsOf({ migrations }: MigrationState, folder: string | null, hasSql: boolean) {

@@ -1,6 +1,5 @@
 import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
-import { parseArgs } from "node:util";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
@@ -8,7 +7,16 @@ import type { Account } from "../identity/account.ts";
 import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword, PasswordRules } from "../rest-gateway/auth/passwords.ts";
 import { AccountRepository } from "./account-repository.ts";
-import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
+import {
+  CommandError,
+  defineCommand,
+  FLAG,
+  inColumns,
+  inTransaction,
+  readSettings,
+  TEXT,
+  withOwner,
+} from "./command.ts";
 import { importUsers } from "./user-import.ts";
 
 const HELP = `\
@@ -147,57 +155,40 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-/** The output for these arguments. Throws CommandError. */
-export async function user(
-  args: string[],
-  environment?: Environment,
-  input = (): Input => process.stdin,
-): Promise<string> {
-  const { values, positionals } = readArguments(args);
-  if (values.help) return HELP;
-  const [name = "", ...given] = positionals;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : null;
-  if (action === null) throw usageError(name === "" ? "an action is required" : `unknown action ${name}`);
-  const { arguments: needed, optional } = action;
-  if (given.length < needed.length || given.length > needed.length + (optional ? 1 : 0)) {
-    const list = needed.map((argument) => `<${argument}>`).join(" ");
-    throw usageError(list === "" ? `${name} takes at most one argument` : `${name} requires ${list}`);
-  }
-  const { username = null, role = "authenticated", "dry-run": isDryRun = false, report } = values;
-  const { "with-data": isWithData = false, "hand-over-to": successor = null } = values;
-  if (name === "delete" && isWithData === (successor !== null))
-    throw usageError("delete requires either --with-data or --hand-over-to <login>");
-  if (name !== "delete" && (isWithData || successor !== null))
-    throw usageError("--with-data and --hand-over-to are allowed only with delete");
-  if (name !== "create" && (values.username ?? values.role) !== undefined)
-    throw usageError("--username and --role are allowed only with create");
-  if (name !== "import" && (values["dry-run"] ?? values.report) !== undefined)
-    throw usageError("--dry-run and --report are allowed only with import");
-  const newRole = name === "role" ? given[1]! : role;
-  if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
-  const settings = await readSettings(environment);
-  const options = { username, role, isDryRun, report, successor, passwordRules: new PasswordRules(settings), input };
-  return withOwner(settings, (client) => act(client, action, given, options));
-}
-
-function readArguments(args: string[]) {
-  const options = {
-    help: { type: "boolean", short: "h" },
-    username: { type: "string" },
-    role: { type: "string" },
-    "dry-run": { type: "boolean" },
-    "with-data": { type: "boolean" },
-    "hand-over-to": { type: "string" },
-    report: { type: "string" },
-  } as const;
-  try {
-    return parseArgs({ args, options, allowPositionals: true });
-  } catch (error) {
-    throw usageError((error as Error).message);
-  }
-}
-
-const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} user --help`);
+export const user = defineCommand({
+  name: "user",
+  help: HELP,
+  options: {
+    ...{ username: TEXT, role: TEXT, report: TEXT, "hand-over-to": TEXT },
+    ...{ "dry-run": FLAG, "with-data": FLAG },
+  },
+  maxArguments: Number.POSITIVE_INFINITY,
+  async run({ values, args, refuse }, environment?: Environment, input: () => Input = () => process.stdin) {
+    const [name = "", ...given] = args;
+    const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : null;
+    if (action === null) throw refuse(name === "" ? "an action is required" : `unknown action ${name}`);
+    const { arguments: needed, optional } = action;
+    if (given.length < needed.length || given.length > needed.length + (optional ? 1 : 0)) {
+      const list = needed.map((argument) => `<${argument}>`).join(" ");
+      throw refuse(list === "" ? `${name} takes at most one argument` : `${name} requires ${list}`);
+    }
+    const { username = null, role = "authenticated", "dry-run": isDryRun, report } = values;
+    const { "with-data": isWithData, "hand-over-to": successor = null } = values;
+    if (name === "delete" && isWithData === (successor !== null))
+      throw refuse("delete requires either --with-data or --hand-over-to <login>");
+    if (name !== "delete" && (isWithData || successor !== null))
+      throw refuse("--with-data and --hand-over-to are allowed only with delete");
+    if (name !== "create" && (values.username ?? values.role) !== undefined)
+      throw refuse("--username and --role are allowed only with create");
+    if (name !== "import" && (isDryRun || report !== undefined))
+      throw refuse("--dry-run and --report are allowed only with import");
+    const newRole = name === "role" ? given[1]! : role;
+    if (!ROLES.includes(newRole)) throw refuse(`role must be ${ROLES.join(" or ")}`);
+    const settings = await readSettings(environment);
+    const options = { username, role, isDryRun, report, successor, passwordRules: new PasswordRules(settings), input };
+    return withOwner(settings, (client) => act(client, action, given, options));
+  },
+});
 
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   const run = () => action.run(new AccountRepository(client), args, options);

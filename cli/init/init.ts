@@ -2,9 +2,8 @@ import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { COMMAND } from "../../config/command.ts";
-import { CommandError } from "../command.ts";
+import { defineCommand, FLAG, TEXT } from "../command.ts";
 import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "../new-files.ts";
 import { initDatabase } from "./init-database.ts";
 
@@ -47,53 +46,31 @@ const ALSO_BARE = [
   "tsconfig.json",
 ];
 
-/** The output for these arguments. Throws CommandError. */
-export async function init(args: string[]): Promise<string> {
-  const read = readArguments(args);
-  if (read === null) return HELP;
-  const { folder: given, isBare, database, force: replaces } = read;
-  const folder = resolve(given);
-  if (database !== undefined) return initDatabase(database, { folder, given, replaces });
-  const templates = globSync("**", { cwd: TEMPLATE, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(TEMPLATE, join(entry.parentPath, entry.name)))
-    .filter((file) => file.startsWith(BARE) === isBare || (isBare && ALSO_BARE.includes(file)))
-    .sort();
-  const files = await Promise.all(
-    templates.map(async (template): Promise<NewFile> => {
-      const file = NAMES[template] ?? template.replace(BARE, "");
-      const text = await readFile(join(TEMPLATE, template), "utf8");
-      return file === "package.json" ? manifestFor(folder, text, { replaces }) : { file, text };
-    }),
-  );
-  await writeFiles(folder, [...files, FIXTURES], { given, replaces });
-  const commands = [...installCommands(folder, given), "npm run dev"].map((command) => `  ${command}\n`);
-  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n${commands.join("")}`;
-}
-
-type Arguments = {
-  readonly folder: string;
-  readonly isBare: boolean;
-  readonly database: string | undefined;
-  readonly force: boolean;
-};
-
-function readArguments(args: string[]): Arguments | null {
-  try {
-    const options = {
-      help: { type: "boolean", short: "h" },
-      bare: { type: "boolean", default: false },
-      database: { type: "string" },
-      force: { type: "boolean", default: false },
-    } as const;
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    if (values.help) return null;
-    const { bare: isBare, database, force } = values;
-    const [folder = database === undefined ? "" : ".", ...more] = positionals;
-    if (!folder || more.length > 0) throw new Error("expected one folder");
-    if (isBare && database !== undefined) throw new Error("--bare and --database exclude each other");
-    return { folder, isBare, database, force };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} init --help`);
-  }
-}
+export const init = defineCommand({
+  name: "init",
+  help: HELP,
+  options: { bare: FLAG, database: TEXT, force: FLAG },
+  maxArguments: 1,
+  async run({ values: { bare: isBare, database, force: replaces }, args, refuse }) {
+    const [given = database === undefined ? "" : "."] = args;
+    if (!given) throw refuse("expected one folder");
+    if (isBare && database !== undefined) throw refuse("--bare and --database exclude each other");
+    const folder = resolve(given);
+    if (database !== undefined) return initDatabase(database, { folder, given, replaces });
+    const templates = globSync("**", { cwd: TEMPLATE, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(TEMPLATE, join(entry.parentPath, entry.name)))
+      .filter((file) => file.startsWith(BARE) === isBare || (isBare && ALSO_BARE.includes(file)))
+      .sort();
+    const files = await Promise.all(
+      templates.map(async (template): Promise<NewFile> => {
+        const file = NAMES[template] ?? template.replace(BARE, "");
+        const text = await readFile(join(TEMPLATE, template), "utf8");
+        return file === "package.json" ? manifestFor(folder, text, { replaces }) : { file, text };
+      }),
+    );
+    await writeFiles(folder, [...files, FIXTURES], { given, replaces });
+    const commands = [...installCommands(folder, given), "npm run dev"].map((command) => `  ${command}\n`);
+    return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n${commands.join("")}`;
+  },
+});

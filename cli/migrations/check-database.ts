@@ -1,37 +1,27 @@
 // Compares a database with what its migrations make.
-import { parseArgs } from "node:util";
 import { COMMAND } from "../../config/command.ts";
-import { CommandError, ownerUrl, readService } from "../command.ts";
+import { CommandError, defineCommand, FLAG, ownerUrl, readService } from "../command.ts";
 import { type DriftReport, findDrift } from "./drift.ts";
 import type { Drift } from "./drift-comparison.ts";
-import { inScratchCluster, type MigrationOptions } from "./migrate.ts";
+import { inScratchCluster, MIGRATE, type MigrationOptions } from "./migrate.ts";
 
-/** The output for these arguments of `migrate check`, of which one is `--database`. Throws CommandError; with exit code 1 if there is drift. */
-export async function checkDatabase(
-  args: string[],
-  { startScratch, environment, folder: given }: MigrationOptions,
-): Promise<string> {
-  const { isJson } = readArguments(args);
-  const { application, config } = await readService(environment);
-  if (!config.isManaged)
-    throw new CommandError(2, "with MIGRATE=off no migration runs on the database: there is nothing to compare");
-  const folder = config.migrate === "modules" ? null : (given ?? application.migrationsFolder);
-  const url = ownerUrl({ ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl });
-  const options = { folder, modules: config.modules, userId: config.authUserId, anonymousRole: config.dbAnonRole };
-  const report = await inScratchCluster(startScratch, (cluster) => findDrift(url, cluster, options));
-  const output = isJson ? `${JSON.stringify(jsonOf(report), null, 2)}\n` : textOf(report);
-  if (report.drift.length > 0) throw new CommandError(1, "the database differs from its migrations", output);
-  return output;
-}
-
-function readArguments(args: string[]): { readonly isJson: boolean } {
-  const options = { database: { type: "boolean" }, json: { type: "boolean", default: false } } as const;
-  try {
-    return { isJson: parseArgs({ args, options }).values.json };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} migrate --help`);
-  }
-}
+/** `migrate check --database`. If there is drift, the exit code is 1. */
+export const checkDatabase = defineCommand({
+  ...MIGRATE,
+  options: { database: FLAG, json: FLAG },
+  async run({ values }, { startScratch, environment, folder: given }: MigrationOptions) {
+    const { application, config } = await readService(environment);
+    if (!config.isManaged)
+      throw new CommandError(2, "with MIGRATE=off no migration runs on the database: there is nothing to compare");
+    const folder = config.migrate === "modules" ? null : (given ?? application.migrationsFolder);
+    const url = ownerUrl({ ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl });
+    const options = { folder, modules: config.modules, userId: config.authUserId, anonymousRole: config.dbAnonRole };
+    const report = await inScratchCluster(startScratch, (cluster) => findDrift(url, cluster, options));
+    const output = values.json ? `${JSON.stringify(jsonOf(report), null, 2)}\n` : textOf(report);
+    if (report.drift.length > 0) throw new CommandError(1, "the database differs from its migrations", output);
+    return output;
+  },
+});
 
 const jsonOf = ({ database, objects, drift, notes }: DriftReport) => ({ database, objects, drift, notes });
 

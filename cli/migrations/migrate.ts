@@ -20,6 +20,8 @@ import { sentenceOf } from "../../db/findings/finding.ts";
 import {
   CommandError,
   cannotUseDatabase,
+  defineCommand,
+  FLAG,
   inColumns,
   ownerUrl,
   readService,
@@ -69,6 +71,9 @@ ${Object.entries(MIGRATION_RULES)
   .join("\n")}
 `;
 
+/** What all commands of `migrate` have. */
+export const MIGRATE = { name: "migrate", help: HELP };
+
 export type MigrationOptions = {
   readonly environment?: Environment;
   /** The folder of the migrations; without it, that of the application. */
@@ -82,28 +87,38 @@ export type MigrationOptions = {
 };
 
 const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptions) => Promise<string>>> = {
-  apply,
+  apply: defineCommand({
+    ...MIGRATE,
+    options: { again: FLAG, watch: FLAG },
+    async run({ values }, options: MigrationOptions) {
+      const installation = await installationOf(options);
+      const url = ownerUrl(await readSettings(options.environment));
+      return values.watch ? applyRepeatedly(url, installation, options) : applyOnce(url, installation, values.again);
+    },
+  }),
   // Loaded only here: it needs PostGraphile.
   commit: async (args, options) => (await import("./commit.ts")).commit(args, options),
-  uncommit,
-  check,
-  status,
+  uncommit: defineCommand({ ...MIGRATE, run: (_, options: MigrationOptions) => uncommit(options) }),
+  check: async (args, options) =>
+    args.includes("--database")
+      ? (await import("./check-database.ts")).checkDatabase(args, options)
+      : check(args, options),
+  status: defineCommand({ ...MIGRATE, run: (_, options: MigrationOptions) => status(options) }),
 };
 
-/** Runs the command that the first argument names, and returns its output. Throws CommandError. */
-export async function migrationCommand(
-  [name = "", ...args]: string[],
-  options: MigrationOptions = {},
-): Promise<string> {
-  if ([name, ...args].some((each) => each === "--help" || each === "-h")) return HELP;
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined)
-    throw new CommandError(2, `expected ${Object.keys(COMMANDS).join(", ")}; see ${COMMAND} migrate --help`);
-  return command(args, options).catch((error) => {
-    if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-    throw isDatabaseError(error) ? cannotUseDatabase(error) : error;
-  });
-}
+/** Runs the command that the first argument names. */
+export const migrationCommand = defineCommand({
+  ...MIGRATE,
+  handsOn: true,
+  async run({ args: [name = "", ...args], refuse }, options: MigrationOptions = {}) {
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (command === undefined) throw refuse(`expected ${Object.keys(COMMANDS).join(", ")}`);
+    return command(args, options).catch((error) => {
+      if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
+      throw isDatabaseError(error) ? cannotUseDatabase(error) : error;
+    });
+  },
+});
 
 type Installed = Awaited<ReturnType<typeof installationOf>>;
 
@@ -121,15 +136,6 @@ const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
   error instanceof pg.DatabaseError ||
   error instanceof AggregateError ||
   /^(connect|getaddrinfo)$/.test(error.syscall ?? "");
-
-async function apply(args: string[], options: MigrationOptions): Promise<string> {
-  const { environment } = options;
-  const installation = await installationOf(options);
-  const url = ownerUrl(await readSettings(environment));
-  return args.includes("--watch")
-    ? applyRepeatedly(url, installation, options)
-    : applyOnce(url, installation, args.includes("--again"));
-}
 
 async function applyRepeatedly(
   url: string,
@@ -173,29 +179,28 @@ export const appliedText = (left: number): string =>
     ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
     : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;
 
-/** Compares `db/schema/` with the committed migrations, or a database with what they make. */
-async function check(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
-  if (args.includes("--database"))
-    return (await import("./check-database.ts")).checkDatabase(args, { startScratch, ...options });
-  const withCurrent = args.includes("--current");
-  const other = args.find((arg) => arg !== "--current");
-  if (other !== undefined) throw new CommandError(2, `${other} is no option of check; see ${COMMAND} migrate --help`);
-  const installation = await installationOf(options);
-  const { folder } = installation;
-  const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
-    compareSchema(cluster, { withCurrent, ...installation }),
-  );
-  const different = differences.map((line) => line.replaceAll("\n", "\n    "));
-  const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
-  const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
-  if (await hasCurrent(folder)) notes.push(withCurrent ? UNCOMMITTED : LEFT_OUT);
-  if (faults.length > 0 || findings.some(({ level }) => level === "error"))
-    throw new CommandError(1, [...faults, ...notes].join("\n"));
-  return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
-}
+/** Compares `db/schema/` with the committed migrations. */
+const check = defineCommand({
+  ...MIGRATE,
+  options: { current: FLAG },
+  async run({ values }, { startScratch, ...options }: MigrationOptions) {
+    const installation = await installationOf(options);
+    const { folder } = installation;
+    const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
+      compareSchema(cluster, { withCurrent: values.current, ...installation }),
+    );
+    const different = differences.map((line) => line.replaceAll("\n", "\n    "));
+    const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
+    const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
+    if (await hasCurrent(folder)) notes.push(values.current ? UNCOMMITTED : LEFT_OUT);
+    if (faults.length > 0 || findings.some(({ level }) => level === "error"))
+      throw new CommandError(1, [...faults, ...notes].join("\n"));
+    return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
+  },
+});
 
 /** Both ledgers: the modules, and the migrations of the application. */
-async function status(_args: string[], { environment, folder: given }: MigrationOptions): Promise<string> {
+async function status({ environment, folder: given }: MigrationOptions): Promise<string> {
   const { application, config } = await readService(environment);
   const folder = given ?? application.migrationsFolder;
   const installation = { folder, modules: config.modules, userId: config.authUserId };
@@ -219,7 +224,7 @@ const COMMIT = `Commit it with ${COMMAND} migrate commit`;
 const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it. ${COMMIT}`;
 const LEFT_OUT = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. ${COMMIT}`;
 
-async function uncommit(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+async function uncommit({ startScratch, ...options }: MigrationOptions): Promise<string> {
   const { environment } = options;
   const installation = await installationOf(options);
   const { folder } = installation;

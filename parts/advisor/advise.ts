@@ -1,11 +1,10 @@
 // Prints what is wrong in the database, and the SQL that fixes it.
-import { parseArgs } from "node:util";
 import type { ClientBase } from "pg";
 import type { Configured } from "../../app/configured.ts";
-import { CommandError, ownerUrl, readService, withOwner } from "../../cli/command.ts";
+import { CommandError, defineCommand, FLAG, ownerUrl, readService, TEXT, withOwner } from "../../cli/command.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Environment } from "../../config/config.ts";
-import { type Advice, countsOf, type Finding, LEVELS, type Level, sorted } from "../../db/findings/finding.ts";
+import { type Advice, countsOf, type Finding, LEVELS, sorted } from "../../db/findings/finding.ts";
 import { retryLocked } from "../../db/follow/lock-retries.ts";
 import { settingsInDatabase } from "../../db/transaction/live-settings.ts";
 import { type AdviceOptions, advise, readRules } from "./advisor.ts";
@@ -35,29 +34,26 @@ The exit code is 1 if there is an error, otherwise 0. The command uses the setti
 or the embedded database while the service runs.
 `;
 
-type Options = {
-  readonly help: boolean;
-  readonly rules: boolean;
-  readonly json: boolean;
-  readonly accepted: boolean;
-  readonly level: Level;
-};
-
-/** The output for these arguments. Throws CommandError; with the findings and exit code 1 if there is an error. */
-export async function adviseCommand(args: string[], environment?: Environment): Promise<string> {
-  const options = readOptions(args);
-  if (options.help) return HELP;
-  if (options.rules) return listRules();
-  const given = await readService(environment);
-  const configured = { ...given, config: (await settingsInDatabase(given.config, ownerUrl(given.config))).config };
-  const advice = await withOwner(configured.config, (client) => readAdvice(client, configured));
-  const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
-  const output = options.json
-    ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
-    : textOf(shown, advice, options.accepted);
-  if (shown.some(({ level }) => level === "error")) throw new CommandError(1, "the database has errors", output);
-  return output;
-}
+/** With findings that are errors, the exit code is 1. */
+export const adviseCommand = defineCommand({
+  name: "advise",
+  help: HELP,
+  options: { rules: FLAG, json: FLAG, accepted: FLAG, level: { ...TEXT, default: "note" } },
+  async run({ values, refuse }, environment?: Environment) {
+    const shownLevel = LEVELS.find((each) => each === values.level);
+    if (shownLevel === undefined) throw refuse(`--level must be ${LEVELS.join(", ")}`);
+    if (values.rules) return listRules();
+    const given = await readService(environment);
+    const configured = { ...given, config: (await settingsInDatabase(given.config, ownerUrl(given.config))).config };
+    const advice = await withOwner(configured.config, (client) => readAdvice(client, configured));
+    const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(shownLevel));
+    const output = values.json
+      ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
+      : textOf(shown, advice, values.accepted);
+    if (shown.some(({ level }) => level === "error")) throw new CommandError(1, "the database has errors", output);
+    return output;
+  },
+});
 
 /** What the rules find, and what GraphQL leaves out. */
 export async function readAdvice(client: ClientBase, configured: Configured): Promise<Advice> {
@@ -114,21 +110,3 @@ function summaryOf(findings: readonly Finding[], accepted: Advice["accepted"], h
 }
 
 const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;
-
-function readOptions(args: string[]): Options {
-  const options = {
-    help: { type: "boolean", short: "h", default: false },
-    rules: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-    accepted: { type: "boolean", default: false },
-    level: { type: "string", default: "note" },
-  } as const;
-  try {
-    const { values } = parseArgs({ args, options });
-    const level = LEVELS.find((each) => each === values.level);
-    if (level === undefined) throw new Error(`--level must be ${LEVELS.join(", ")}`);
-    return { ...values, level };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} advise --help`);
-  }
-}

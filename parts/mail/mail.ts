@@ -1,5 +1,4 @@
-import { parseArgs } from "node:util";
-import { CommandError, readService } from "../../cli/command.ts";
+import { defineCommand, readService } from "../../cli/command.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Environment } from "../../config/config.ts";
 import { previewPage } from "./preview.ts";
@@ -14,25 +13,13 @@ Renders every e-mail of the service, with the templates of the application and s
 Exits with 2 if a template is not valid.
 `;
 
-/** The output for these arguments. Throws CommandError. */
-export async function mail(args: string[], environment?: Environment): Promise<string> {
-  const { isHelp, command } = readOptions(args);
-  if (isHelp) return HELP;
-  if (command !== "preview") throw new CommandError(2, `the command must be preview\n\n${HELP}`);
-  const { application } = await readService(environment);
-  return previewPage(new Templates(application.mailFolder));
-}
-
-function readOptions(args: string[]): { readonly isHelp: boolean; readonly command: string | undefined } {
-  try {
-    const { values, positionals } = parseArgs({
-      args,
-      options: { help: { type: "boolean", short: "h" } },
-      allowPositionals: true,
-    });
-    if (positionals.length > 1) throw new Error("too many arguments");
-    return { isHelp: values.help === true, command: positionals[0] };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}\n\n${HELP}`);
-  }
-}
+export const mail = defineCommand({
+  name: "mail",
+  help: HELP,
+  maxArguments: 1,
+  async run({ args: [command], refuse }, environment?: Environment) {
+    if (command !== "preview") throw refuse("the command must be preview");
+    const { application } = await readService(environment);
+    return previewPage(new Templates(application.mailFolder));
+  },
+});

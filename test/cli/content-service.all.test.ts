@@ -51,7 +51,7 @@ async function runAll(lists: readonly (readonly string[])[]): Promise<readonly O
 
 const namesIn = (help: string) => [...help.matchAll(/^ {2}npx content-service (\w+) {2}/gm)].map(([, name]) => name!);
 
-test("--help lists the commands, each of them describes itself, and an unknown one is refused with the list", async () => {
+test("--help lists the commands, each of them describes itself and refuses unknown options, and an unknown one is refused with the list", async () => {
   const [help, ...unknown] = await runAll([["--help"], [], ["strat"], ["upgrde"], ["constructor"], ["--port=80"]]);
   expect(help!.code).toBe(0);
   const names = namesIn(help!.stdout);
@@ -72,9 +72,25 @@ test("--help lists the commands, each of them describes itself, and an unknown o
 
   // The start has replaced the process: test/start.all.test.ts shows its help.
   const others = names.filter((name) => name !== "start");
-  const described = await runAll(others.map((name) => [name, "--help"]));
-  expect(described).toEqual(
-    others.map((name) => ({ code: 0, stdout: expect.stringContaining(`npx content-service ${name}`), stderr: "" })),
+  const helps = others.flatMap((name) => [[name, "--help"] as const, [name, "-h"] as const]);
+  expect(await runAll(helps)).toEqual(
+    helps.map(([name]) => ({
+      ...{ code: 0, stderr: "" },
+      stdout: expect.stringMatching(new RegExp(`^[A-Z][a-z]+s [^]+?\\.\\s[^]*npx content-service ${name}\\b`)),
+    })),
+  );
+
+  // dev hands its arguments on to the service, test to vitest, and migrate to a command of its own.
+  const lists = others
+    .filter((name) => !["dev", "test", "migrate"].includes(name))
+    .map((name) => [name, "--no-such-option"]);
+  lists.push(
+    ...["apply", "commit", "uncommit", "check", "status"].map((name) => ["migrate", name, "--no-such-option"]),
+  );
+  const refused = (name: string) =>
+    new RegExp(`^Unknown option '--no-such-option'.*; see npx content-service ${name} --help\\n$`);
+  expect(await runAll(lists)).toEqual(
+    lists.map(([name]) => ({ code: 2, stdout: "", stderr: expect.stringMatching(refused(name!)) })),
   );
 });
 

@@ -298,7 +298,7 @@ test("migrate commit refuses when db/schema/ lacks what the migration makes, and
   );
   await writeFile(list, schema);
   await rm(file);
-  expect((await run("commit")).stderr).toMatch(/^usage: /);
+  expect((await run("commit")).stderr).toMatch(/^say what the migration does; see /);
 });
 
 test("migrate check says so where it cannot start the temporary server that it needs", async () => {

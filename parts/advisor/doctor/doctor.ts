@@ -1,6 +1,6 @@
 // Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
 
-import { CommandError, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
+import { CommandError, defineCommand, ownerUrl, readService, withOwner } from "../../../cli/command.ts";
 import { readProviders } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config, Environment } from "../../../config/config.ts";
@@ -32,40 +32,42 @@ The exit code is 1 if there is an error, otherwise 0. Advice about your tables, 
 service runs with it, and much of it may be older than the service. ${COMMAND} advise counts it. The command uses the settings of the service.
 `;
 
-/** The output for these arguments. Throws CommandError: if a check has found an error, it has the output and exit code 1. */
-export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
-  if (topic === "--help" || topic === "-h") return HELP;
-  if ((topic !== "federated" && topic !== undefined) || more.length > 0) {
-    throw new CommandError(2, `the topic must be federated or absent; see ${COMMAND} doctor --help`);
-  }
-  const configured = await readService(environment);
-  const { config } = configured;
-  if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
-  const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
-  const general = [...checkBaseUrl(config)];
-  const { reader, diagnose } = await readProviders(configured);
-  const providers = [...reader.readFile(), ...(await providersOfTable(config, reader, general))];
-  const chosen = providers.filter((provider) => name === undefined || provider.name === name);
-  if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
-  const outbound = createOutbound(config);
-  const issuers = name === undefined ? config.jwtIssuers : [];
-  const found = await Promise.all([
-    ...chosen.map(async (provider) => {
-      const { protocol, registration, checks } = await diagnose(provider, { baseUrl, outbound, now: Date.now() });
-      return { title: titleOf(provider, protocol, registration), checks };
-    }),
-    ...issuers.map(async (issuer) => ({
-      title: `${issuer.issuer}: trusted issuer`,
-      checks: await diagnoseIssuer(issuer, outbound),
-    })),
-  ]);
-  const all = [...general, ...found.flatMap(({ checks }) => checks)];
-  const blocks = found.map(({ title, checks }) => [title, ...checks.map((check) => `  ${lineOf(check)}`)].join("\n"));
-  const none = found.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
-  const output = `${[...general.map(lineOf), ...none, ...blocks].join("\n")}\n`;
-  if (all.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
-  return output;
-}
+/** If a check has found an error, the exit code is 1. */
+export const doctor = defineCommand({
+  name: "doctor",
+  help: HELP,
+  maxArguments: 2,
+  async run({ args: [topic, name], refuse }, environment?: Environment) {
+    if (topic !== "federated" && topic !== undefined) throw refuse("the topic must be federated or absent");
+    const configured = await readService(environment);
+    const { config } = configured;
+    if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
+    const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
+    const general = [...checkBaseUrl(config)];
+    const { reader, diagnose } = await readProviders(configured);
+    const providers = [...reader.readFile(), ...(await providersOfTable(config, reader, general))];
+    const chosen = providers.filter((provider) => name === undefined || provider.name === name);
+    if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
+    const outbound = createOutbound(config);
+    const issuers = name === undefined ? config.jwtIssuers : [];
+    const found = await Promise.all([
+      ...chosen.map(async (provider) => {
+        const { protocol, registration, checks } = await diagnose(provider, { baseUrl, outbound, now: Date.now() });
+        return { title: titleOf(provider, protocol, registration), checks };
+      }),
+      ...issuers.map(async (issuer) => ({
+        title: `${issuer.issuer}: trusted issuer`,
+        checks: await diagnoseIssuer(issuer, outbound),
+      })),
+    ]);
+    const all = [...general, ...found.flatMap(({ checks }) => checks)];
+    const blocks = found.map(({ title, checks }) => [title, ...checks.map((check) => `  ${lineOf(check)}`)].join("\n"));
+    const none = found.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
+    const output = `${[...general.map(lineOf), ...none, ...blocks].join("\n")}\n`;
+    if (all.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
+    return output;
+  },
+});
 
 /** Above advice, most of which is about what was there before the service. */
 const ABOUT_TABLES = `

@@ -1,6 +1,5 @@
 // Says why a subscriber does not receive a change.
-import { parseArgs } from "node:util";
-import { CommandError, readSettings } from "../../../cli/command.ts";
+import { CommandError, defineCommand, FLAG, readSettings, TEXT } from "../../../cli/command.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config, Environment } from "../../../config/config.ts";
 import { anonymous } from "../../../db/caller.ts";
@@ -36,46 +35,48 @@ docs/missing-changes.md says what to do about each. The page Why of the console 
 The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
-type Options = {
+export const why = defineCommand({
+  name: "why",
+  help: HELP,
+  options: {
+    ...{ json: FLAG, claims: { ...TEXT, default: "{}" } },
+    ...{ key: TEXT, old: TEXT, new: TEXT, role: TEXT, filter: TEXT, reader: TEXT },
+  },
+  maxArguments: 2,
+  async run({ values, args: [table, name], refuse }, environment?: Environment) {
+    const event = EVENTS.find((each) => each === name?.toUpperCase());
+    if (table === undefined || event === undefined) throw refuse(`expected a table and one of ${EVENTS.join(", ")}`);
+    const claims = jsonObject(values.claims);
+    if (claims === null) throw refuse('--claims must be a JSON object, such as {"sub": "1"}');
+    const config = await readSettings(environment);
+    try {
+      const reception = await receptionOf({ ...values, table, event, claims }, config);
+      return values.json ? `${JSON.stringify(reception, null, 2)}\n` : textOf(reception);
+    } catch (error) {
+      if (error instanceof QuestionFault || error instanceof FilterError) throw new CommandError(2, error.message);
+      throw error;
+    }
+  },
+});
+
+type Question = {
   readonly table: string;
   readonly event: AskedEvent;
-  readonly key: string | null;
-  readonly old: string;
-  readonly new: string;
-  readonly role: string | null;
   readonly claims: Readonly<Record<string, unknown>>;
-  readonly filter: string;
-  readonly reader: string | null;
-  readonly json: boolean;
-};
-
-/** The output for these arguments. Throws CommandError. */
-export async function why(args: string[], environment?: Environment): Promise<string> {
-  const options = readOptions(args);
-  if (options === null) return HELP;
-  const config = await readSettings(environment);
-  try {
-    const reception = await receptionOf(options, config);
-    return options.json ? `${JSON.stringify(reception, null, 2)}\n` : textOf(reception);
-  } catch (error) {
-    if (error instanceof QuestionFault || error instanceof FilterError) throw new CommandError(2, error.message);
-    throw error;
-  }
-}
+} & { readonly [name in "key" | "old" | "new" | "role" | "filter" | "reader"]?: string | undefined };
 
 /** Answers with a database connection of its own. */
-const receptionOf = (options: Options, config: Config): Promise<Reception> =>
+const receptionOf = (question: Question, config: Config): Promise<Reception> =>
   withMissingChange(config, async ({ check, catalog, login, filterLimits, find }) => {
-    const table = askedTable(options.table, catalog);
-    const key = options.key === null ? null : askedKey(options.key, table);
-    const reader = options.reader ?? login;
-    const { event, old, new: current } = options;
-    const role = options.role ?? config.dbAnonRole;
+    const { event, claims, old = "", new: current = "", filter = "", reader = login } = question;
+    const table = askedTable(question.table, catalog);
+    const key = question.key === undefined ? null : askedKey(question.key, table);
+    const role = question.role ?? config.dbAnonRole;
     return check.explain({
       table,
-      caller: { ...anonymous(role), claims: { ...options.claims, role } },
+      caller: { ...anonymous(role), claims: { ...claims, role } },
       change: { event, old, new: current, readRow: key && ((changes) => find(table, key, reader, changes)) },
-      filter: parseStreamFilter(options.filter, filterLimits),
+      filter: parseStreamFilter(filter, filterLimits),
     });
   });
 
@@ -87,42 +88,4 @@ function blockOf({ condition, isMet, obstacles }: Step): string {
     ...(fix === null ? [] : [fix.replace(/^/gm, "         ")]),
   ]);
   return [`${isMet ? "yes" : "no "}  ${condition}`, ...lines].map((line) => `${line}\n`).join("");
-}
-
-function readOptions(args: string[]): Options | null {
-  const text = { type: "string" } as const;
-  const options = {
-    help: { type: "boolean", short: "h" },
-    json: { type: "boolean", default: false },
-    ...{ key: text, old: text, new: text, role: text, claims: text, filter: text, reader: text },
-  } as const;
-  try {
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    if (values.help) return null;
-    const [table, name = "", ...more] = positionals;
-    const event = EVENTS.find((each) => each === name.toUpperCase());
-    if (table === undefined || event === undefined || more.length > 0)
-      throw new Error(`expected a table and one of ${EVENTS.join(", ")}`);
-    const { key = null, old = "", role = null, filter = "", reader = null, json } = values;
-    return {
-      table,
-      event,
-      key,
-      old,
-      new: values.new ?? "",
-      role,
-      claims: claimsIn(values.claims),
-      filter,
-      reader,
-      json,
-    };
-  } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} why --help`);
-  }
-}
-
-function claimsIn(text = "{}"): Options["claims"] {
-  const claims = jsonObject(text);
-  if (claims === null) throw new Error('--claims must be a JSON object, such as {"sub": "1"}');
-  return claims;
 }
