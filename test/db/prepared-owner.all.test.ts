@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
@@ -64,7 +64,8 @@ test.each([
 
     // The server of the test decodes the log already, so it need not be restarted.
     await asRoot(cluster, DECODING!);
-    const subscription = await connect(first).subscribe("subscription { onArticleCreated { title } }");
+    const subscribe = () => connect(first).subscribe("subscription { onArticleCreated { title } }");
+    const subscription = await vi.waitFor(subscribe, POLL);
     const create =
       'mutation { createArticle(input: { title: "By a lesser owner", content: "Some text." }) { success } }';
     expect((await first.gql(create, { headers })).data).toEqual({ createArticle: { success: true } });
