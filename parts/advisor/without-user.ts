@@ -31,14 +31,14 @@ const FUNCTION_TEXTS = `
   where p.pronargs = 0 and p.prokind = 'f' and not p.proretset and l.lanname in ('sql', 'plpgsql')
     and n.nspname not in ('pg_catalog', 'information_schema')`;
 
-/** A value of each column of $1, by which a condition on the row tells that it does not hold for every row: `'1'::integer, …`. */
+/** A value of each column of $1, by which a condition on the row tells that it does not hold for every row: `'1'::integer, …`. Of a domain, one of its base type. */
 const EXAMPLE = `
   select string_agg(
     format('%L::%s', case t.typcategory when 'N' then '1' when 'S' then 'x' when 'B' then 'true' when 'D' then '2000-01-01 12:00'
       when 'T' then '1 day' when 'I' then '::1' when 'A' then '{}'
       when 'E' then (select enumlabel::text from pg_enum where enumtypid = t.oid order by enumsortorder limit 1)
       else case t.typname when 'uuid' then '00000000-0000-4000-8000-000000000000' when 'json' then '{}' when 'jsonb' then '{}' end end,
-    format_type(a.atttypid, a.atttypmod)), ', ' order by a.attnum) as values
+    case t.typtype when 'd' then format_type(t.typbasetype, t.typtypmod) else format_type(a.atttypid, a.atttypmod) end), ', ' order by a.attnum) as values
   from pg_attribute as a
   join pg_type as t on t.oid = a.atttypid
   where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped`;

@@ -645,6 +645,7 @@ const CONDITIONS: readonly (readonly [condition: string, isOpen: boolean])[] = [
   // What depends on the row is open: rows without an owner may be meant for everyone.
   ["owner = auth.uid() or is_public", false],
   ["owner = auth.uid() or not is_public", false],
+  ["code is null or owner = auth.uid()", false],
   ["owner is null or owner = auth.uid()", false],
   ["not (owner is distinct from auth.uid())", false],
   ["coalesce(auth.uid(), owner) = owner", false],
@@ -667,13 +668,17 @@ const CONDITIONS: readonly (readonly [condition: string, isOpen: boolean])[] = [
 
 test("policies are found whose condition holds for every row if there is no user, and the database stays as it was", async () => {
   await inShop(`${TASKS} alter table tasks add owner bigint; alter table tasks add is_public boolean; alter table tasks add noted timestamptz; alter table tasks add mood int4range;
+    create domain code as text check (value ~ '^[A-Z]{3}$'); alter table tasks add code code;
+    create table "Odd ""name""" (like tasks); alter table "Odd ""name""" enable row level security;
+    create policy "Every one" on "Odd ""name""" for select using (owner = auth.uid() or auth.uid() is null);
     create table members (id bigint primary key); grant select on members to anon; create table closed ();
     create function jwt() returns jsonb language sql stable as $$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb $$;
     create function role() returns text language sql stable begin atomic select shop.jwt() ->> 'role'; end; grant execute on function jwt, role to public;
     create function endless() returns int language plpgsql as 'begin return shop.endless(); end';
     ${CONDITIONS.map(([condition], i) => `create policy p${i} on tasks for select using (${condition});`).join("\n")}`);
   const found = (await findingsOf("policy-without-sign-in")).map(({ object }) => object);
-  const expected = CONDITIONS.flatMap(([, isOpen], i) => (isOpen ? [`policy p${i} on shop.tasks`] : []));
+  const own = CONDITIONS.flatMap(([, isOpen], i) => (isOpen ? [`policy p${i} on shop.tasks`] : []));
+  const expected = [...own, 'policy "Every one" on shop."Odd ""name"""'];
   expect(found.toSorted()).toEqual(expected.toSorted());
   const { rows } = await run(
     "select current_user = session_user as same, current_setting('statement_timeout') as timeout",
