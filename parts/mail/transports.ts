@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
-import type { Config } from "../../config/config.ts";
 import { isLoopbackHost } from "../../config/json-file.ts";
+import type { MailSettings } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Mail } from "./kinds.ts";
 
-export type TransportSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret">;
+type TransportSettings = Pick<MailSettings, "mailUrl" | "mailFrom" | "mailSecret">;
 
 /** Sends e-mails. */
 export type Transport = {

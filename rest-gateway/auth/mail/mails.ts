@@ -125,7 +125,6 @@ export type MailSettings = Pick<
   | "mailFrom"
   | "mailSecret"
   | "authPagesUrl"
-  | "signup"
   | "mailLinkTtl"
   | "mailsPerRecipient"
   | "mailsPerAddress"

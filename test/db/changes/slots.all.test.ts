@@ -101,7 +101,7 @@ const publicationOfProcess = () =>
 
 const CRATES = "create table crates (id int primary key, note text); grant select on crates to anon;";
 
-test("a reader of a table that has just been published begins after that, and its position is no gap", async () => {
+test("a reader of a table that has just been published resumes at its position without a gap", async () => {
   const followed = publicationOfProcess();
   const { feed } = startInstance("just", { followed });
   await feed.open();
