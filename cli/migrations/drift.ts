@@ -13,9 +13,9 @@ import { type MigrationState, pendingIn, readMigrationState } from "../../db/clu
 import { CURRENT, hasCurrent } from "../../db/cluster/migrations-folder.ts";
 import type { ModuleChoice } from "../../db/cluster/modules.ts";
 import { loginNames } from "../../db/cluster/provision.ts";
-import { type SqlStatement, statementsOf } from "../../db/cluster/statements.ts";
 import { triedOf } from "../../db/cluster/tried-statements.ts";
 import { quoteIdentifier } from "../../db/sql.ts";
+import { type SqlStatement, statementsOf } from "../../db/sql-tokens.ts";
 import { inNewDatabase } from "./compare.ts";
 import { type DbObject, readObjects } from "./describe.ts";
 import { compareObjects, type DatabaseComparison, type Drift, type DriftScope } from "./drift-comparison.ts";

@@ -14,9 +14,9 @@ import { MigrationFailure } from "../../db/cluster/migration-failure.ts";
 import { readMigrationState } from "../../db/cluster/migration-state.ts";
 import { type Committed, CURRENT, hasCurrent, readCommitted } from "../../db/cluster/migrations-folder.ts";
 import { inTransaction } from "../../db/cluster/modules.ts";
-import { statementsOf } from "../../db/cluster/statements.ts";
 import { remember } from "../../db/cluster/tried-statements.ts";
 import { sentenceOf } from "../../db/findings/finding.ts";
+import { statementsOf } from "../../db/sql-tokens.ts";
 import {
   CommandError,
   cannotUseDatabase,

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { type MigrationText, placeOf, statementFailure } from "../../db/cluster/migration-failure.ts";
-import { type SqlStatement, statementsOf } from "../../db/cluster/statements.ts";
 import { MODULES } from "../../db/modules/modules.ts";
+import { type SqlStatement, statementsOf } from "../../db/sql-tokens.ts";
 
 /** A migration that ran on a temporary database, and what it changed there. */
 export type Rehearsal = {

@@ -1,6 +1,6 @@
 import { quoteIdentifier } from "../sql.ts";
+import { type Token, tokensOf } from "../sql-tokens.ts";
 import { type CodeObject, type CodeObjects, isWord, type Names, readersOf, wordsOf } from "./code.ts";
-import { type Token, tokensOf } from "./sql-tokens.ts";
 
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(/\s+/));
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { COMMAND } from "../../config/command.ts";
-import { type SqlStatement, statementsOf } from "./statements.ts";
+import { type SqlStatement, statementsOf } from "../sql-tokens.ts";
 
 /** A migration that failed, in words for a DBA: the file, the line, the statement and the fix. */
 export class MigrationFailure extends Error {}

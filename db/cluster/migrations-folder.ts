@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { statementsOf } from "./statements.ts";
+import { statementsOf } from "../sql-tokens.ts";
 
 /** The migration that is being written. */
 export const CURRENT = "current.sql";

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { ModuleName, UserIdType } from "../../config/modules.ts";
 import type { Module } from "../modules/modules.ts";
+import { statementsOf } from "../sql-tokens.ts";
 import { withoutDefaultPrivileges } from "./default-privileges.ts";
 import { modulesFor, refuseForeign } from "./foreign-auth.ts";
 import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
-import { statementsOf } from "./statements.ts";
 
 /** The folder with a folder for each module. */
 export const MODULES_FOLDER = fileURLToPath(new URL("../modules", import.meta.url));

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
+import { type SqlStatement, statementsOf } from "../sql-tokens.ts";
 import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
 import { inTransaction } from "./modules.ts";
-import { type SqlStatement, statementsOf } from "./statements.ts";
 
 /**
  * The statements of `current.sql` that this database has run, in order. So plain statements, such as `create table`, can stay there while

@@ -1,17 +1,9 @@
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Column } from "../catalog/catalog.ts";
-import {
-  indexOutside,
-  isOperator,
-  isWord,
-  splitAt,
-  type Token,
-  tokensOf,
-  withoutBrackets,
-} from "../catalog/sql-tokens.ts";
 import { filterOf, negated } from "../filters/condition.ts";
 import type { Operand, RowCondition } from "../filters/evaluate.ts";
 import { type Family, isKeyword, OPERATORS, type Operator } from "../filters/operators.ts";
+import { indexOutside, isOperator, isWord, splitAt, type Token, tokensOf, withoutBrackets } from "../sql-tokens.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
 
 export type PolicyContext = {

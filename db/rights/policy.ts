@@ -1,8 +1,8 @@
 import type { Caller } from "../caller.ts";
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Catalog, Table } from "../catalog/catalog.ts";
-import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
 import type { RowCondition, Term } from "../filters/evaluate.ts";
+import { type Token, tokensOf } from "../sql-tokens.ts";
 import { elementsOf } from "../wire/array-text.ts";
 import type { RawRow } from "../wire/connection.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";

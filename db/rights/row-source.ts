@@ -1,7 +1,7 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
-import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
 import type { ChangedTable, Image } from "../changes/change.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { type Token, tokensOf } from "../sql-tokens.ts";
 import { writeArray } from "../wire/array-text.ts";
 
 /** A row of a change, with the columns that the stream describes. */

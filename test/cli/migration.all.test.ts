@@ -9,7 +9,7 @@ import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
-import { statementsOf } from "../../db/cluster/statements.ts";
+import { statementsOf } from "../../db/sql-tokens.ts";
 import { INSTALLATION } from "../support/cluster.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -572,6 +572,8 @@ test.each([
     ["create function f() returns int begin atomic select case when true then 1 end; select 2; end", "select 3"],
   ],
   ["-- nothing\n/* ; */ ;", []],
+  // A name may contain $, and a string may have a prefix.
+  ["select a$b$; select u&'\\003b;', b';' from x$a$", ["select a$b$", "select u&'\\003b;', b';' from x$a$"]],
 ])("%s has the statements %j", (text, statements) => {
   const found = statementsOf(text);
   expect(found.map((each) => each.text)).toEqual(statements);

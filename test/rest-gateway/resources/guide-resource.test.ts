@@ -6,7 +6,7 @@ import pino from "pino";
 import { beforeAll, expect, test } from "vitest";
 import { applicationOf } from "../../../app/application.ts";
 import { readConfig } from "../../../config/config.ts";
-import { statementsOf } from "../../../db/cluster/statements.ts";
+import { statementsOf } from "../../../db/sql-tokens.ts";
 import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { DEMO, DESCRIPTIONS } from "../../support/demo.ts";
