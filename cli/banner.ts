@@ -3,7 +3,7 @@ import { COMMAND } from "../config/command.ts";
 import { SETTINGS } from "../config/settings.ts";
 import { shownKey } from "../identity/keys.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import { quoted } from "./new-files.ts";
+import { quoted } from "./command.ts";
 import { probesOf } from "./ready.ts";
 
 /** A service that has started. */

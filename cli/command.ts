@@ -193,3 +193,12 @@ export function inColumns(names: readonly string[], rows: readonly Readonly<Reco
   const aligned = lines.map((line) => line.map((cell, i) => cell.padEnd(widths[i]!)).join("  "));
   return aligned.map((line) => `${line.trimEnd()}\n`).join("");
 }
+
+/** For the shell of the reader. */
+export const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** What has become of current.sql. `left` is how many statements were left to run. */
+export const appliedText = (left: number): string =>
+  left === 0
+    ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
+    : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;

@@ -43,18 +43,7 @@ The settings are those of ${COMMAND} start, and those of the file .env. It write
 `;
 
 const COMMANDS: Commands = {
-  init: {
-    about: "make an application, with --database <url> for a database that you have",
-    load: async () => (await import("./init/init.ts")).init,
-  },
-  example: {
-    about: "copy an example page, with React or without",
-    load: async () => (await import("./example.ts")).example,
-  },
-  migrate: {
-    about: "migrations: apply, commit, uncommit, check or status",
-    load: async () => (await import("./migrations/migrate.ts")).migrationCommand,
-  },
+  ...Object.assign({}, ...PARTS.map(({ commands }) => commands)),
   parts: {
     about: "list what the service has beside its core, and what is open",
     load: async () => (await import("./parts.ts")).partsCommand,
@@ -66,11 +55,6 @@ const COMMANDS: Commands = {
   upgrade: {
     about: "show what a new version changes in the database, and change it",
     load: async () => (await import("./upgrade.ts")).upgrade,
-  },
-  test: {
-    about: "check the types and the migrations of the application, and run its tests",
-    load: async () => (await import("./test.ts")).testCommand,
-    environment: { NODE_ENV: "test" },
   },
   reset: {
     about: "delete the embedded database",
@@ -104,7 +88,6 @@ const COMMANDS: Commands = {
     about: "ask the service on this machine whether it is ready, for health checks",
     load: async () => (await import("./ready.ts")).ready,
   },
-  ...Object.assign({}, ...PARTS.map(({ commands }) => commands)),
 };
 
 const HELP = `\

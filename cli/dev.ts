@@ -6,8 +6,8 @@ import { runningUrl } from "../db/cluster/data-directory.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { appliedText } from "./command.ts";
 import { watchFiles } from "./file-watcher.ts";
-import { appliedText } from "./migrations/migrate.ts";
 import { databaseTypes } from "./types.ts";
 
 /** The types of the database, in the folder of the application. */

@@ -5,9 +5,8 @@ import { fileURLToPath } from "node:url";
 import { configFileIn, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { folderIn } from "../config/config.ts";
-import { CommandError, defineCommand, programOf } from "./command.ts";
+import { CommandError, defineCommand, programOf, quoted } from "./command.ts";
 import { APP, NODE, writeImageFiles } from "./image-files.ts";
-import { quoted } from "./new-files.ts";
 
 const HELP = `\
 Makes the files of a container image from the application in this folder, and a Dockerfile. Install its packages first.

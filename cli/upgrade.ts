@@ -17,7 +17,7 @@ import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
 import { CommandError, cannotUseDatabase, defineCommand, FLAG, ownerUrl, readService, withOwner } from "./command.ts";
-import { type MigrationNotes, notesIn } from "./migrations/notes.ts";
+import { type MigrationNotes, notesIn } from "./migration-notes.ts";
 
 const HELP = `\
 Upgrades the database to the installed version, while instances of the previous version serve it.

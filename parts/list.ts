@@ -1,5 +1,6 @@
 import type { ListedPart } from "../service/parts.ts";
 import { commands as advisorCommands } from "./advisor/commands.ts";
+import { commands as development } from "./development/commands.ts";
 import { commands as mailCommands } from "./mail/commands.ts";
 
 /**
@@ -7,6 +8,7 @@ import { commands as mailCommands } from "./mail/commands.ts";
  * and its line.
  */
 export const PARTS: readonly ListedPart[] = [
+  { name: "development", load: async () => (await import("./development/part.ts")).development, commands: development },
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },

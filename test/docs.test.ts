@@ -1,7 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
-import { MIGRATION_RULES } from "../cli/migrations/rules.ts";
 import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
@@ -10,6 +9,7 @@ import { MODULES } from "../db/modules/modules.ts";
 import { SQLSTATES } from "../db/sqlstates.ts";
 import { docsOf } from "../pages/documents.ts";
 import { readRules } from "../parts/advisor/advisor.ts";
+import { MIGRATION_RULES } from "../parts/development/migrations/rules.ts";
 import { listGroups } from "../parts/site/contents.ts";
 import type { Reason } from "../problems/reasons.ts";
 import { CODES, REASONS, REST_CODES } from "../problems/reasons.ts";

@@ -8,13 +8,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { outcomeOf } from "../cli/command.ts";
-import { migrationCommand } from "../cli/migrations/migrate.ts";
 import { upgrade } from "../cli/upgrade.ts";
 import { readConfig } from "../config/config.ts";
 import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import { createLog } from "../http/pipeline/log.ts";
 import { doctor } from "../parts/advisor/doctor/doctor.ts";
+import { migrationCommand } from "../parts/development/migrations/migrate.ts";
 import { startService } from "../server.ts";
 import {
   applicationStart,

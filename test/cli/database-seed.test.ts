@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { seedFor } from "../../cli/init/database-seed.ts";
-import type { Plan } from "../../cli/init/plan.ts";
+import { seedFor } from "../../parts/development/init/database-seed.ts";
+import type { Plan } from "../../parts/development/init/plan.ts";
 
 /** A table with an owner, and with references to these. */
 const table = (name: string, references: readonly string[]) => ({

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "vite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { example } from "../../cli/example.ts";
+import { example } from "../../parts/development/example.ts";
 
 const run = promisify(execFile);
 const readJson = (file: string) => JSON.parse(readFileSync(file, "utf8"));

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { init } from "../../cli/init/init.ts";
-import { migrationCommand } from "../../cli/migrations/migrate.ts";
-import { installFile } from "../../cli/new-files.ts";
+import { init } from "../../parts/development/init/init.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
+import { installFile } from "../../parts/development/new-files.ts";
 import { PROJECT } from "../support/command.ts";
 
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));

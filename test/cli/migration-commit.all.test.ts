@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 
 const SECRET = "s".repeat(32);
 

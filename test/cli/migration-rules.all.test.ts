@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { rehearse } from "../../cli/migrations/rehearsal.ts";
-import { judge } from "../../cli/migrations/rules.ts";
+import { rehearse } from "../../parts/development/migrations/rehearsal.ts";
+import { judge } from "../../parts/development/migrations/rules.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const NOTES = `

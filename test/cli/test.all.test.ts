@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { migrationCommand } from "../../cli/migrations/migrate.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import { DEBIAN_15, hasServer } from "../modules/foreign-server.ts";
 import { ADA, BOB, SUPABASE } from "../modules/supabase.ts";
 import { PROJECT } from "../support/command.ts";

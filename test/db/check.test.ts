@@ -1,8 +1,8 @@
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
-import { describeDatabase, differences } from "../../cli/migrations/describe.ts";
 import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
 import { installModules } from "../../db/cluster/migrate.ts";
+import { describeDatabase, differences } from "../../parts/development/migrations/describe.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 

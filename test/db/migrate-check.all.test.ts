@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { migrationCommand } from "../../cli/migrations/migrate.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import { nodeRun } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";

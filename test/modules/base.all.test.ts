@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { inNewDatabase } from "../../cli/migrations/compare.ts";
-import { findDrift } from "../../cli/migrations/drift.ts";
 import type { ModuleName } from "../../config/modules.ts";
 import { installWithBase } from "../../db/cluster/base.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
+import { inNewDatabase } from "../../parts/development/migrations/compare.ts";
+import { findDrift } from "../../parts/development/migrations/drift.ts";
 import { SUPABASE } from "./supabase.ts";
 
 /** The `db/` of an application. */

@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import pg from "pg";
-import { describeDatabase } from "../../cli/migrations/describe.ts";
 import type { UserIdType } from "../../config/modules.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
+import { describeDatabase } from "../../parts/development/migrations/describe.ts";
 import type { TestDatabase } from "../support/database.ts";
 
 const run = promisify(execFile);

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { init } from "../../cli/init/init.ts";
-import { migrationCommand } from "../../cli/migrations/migrate.ts";
 import { stopsStart } from "../../db/cluster/missing-rights.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
+import { init } from "../../parts/development/init/init.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { applicationOf, connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { planFor } from "../../cli/init/plan.ts";
 import { readSurvey } from "../../db/existing/survey.ts";
+import { planFor } from "../../parts/development/init/plan.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { sendTo } from "../support/resource-client.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { accountsFor } from "../../cli/init/database-accounts.ts";
-import { planFor } from "../../cli/init/plan.ts";
 import { readSurvey } from "../../db/existing/survey.ts";
+import { accountsFor } from "../../parts/development/init/database-accounts.ts";
+import { planFor } from "../../parts/development/init/plan.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { sendTo } from "../support/resource-client.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { init } from "../../cli/init/init.ts";
+import { init } from "../../parts/development/init/init.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";
 
 let server: ForeignServer;

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { describeDatabase, differences } from "../../cli/migrations/describe.ts";
 import { withoutMetaCommands } from "../../db/cluster/base.ts";
+import { describeDatabase, differences } from "../../parts/development/migrations/describe.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 

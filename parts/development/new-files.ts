@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
-import { CommandError } from "./command.ts";
+import { CommandError, quoted } from "../../cli/command.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */
 export type NewFile = { readonly file: string } & (
@@ -70,7 +70,7 @@ export async function manifestFor(
   template: string,
   { replaces, ...additions }: Additions & Pick<WriteOptions, "replaces">,
 ): Promise<NewFile> {
-  const { name, version } = createRequire(import.meta.url)("../package.json");
+  const { name, version } = createRequire(import.meta.url)("../../package.json");
   const made = merged({ ...additions, dependencies: { [name]: version } }, JSON.parse(template));
   const existing = replaces ? null : await readManifest(folder);
   const manifest = merged({ name: nameOf(folder), ...existing }, made);
@@ -121,7 +121,7 @@ const nameOf = (folder: string): string =>
  * this command from, or the one that a clone makes.
  */
 export function installCommands(folder: string, given: string): readonly string[] {
-  const { name, version } = createRequire(import.meta.url)("../package.json");
+  const { name, version } = createRequire(import.meta.url)("../../package.json");
   const enter = enterCommand(folder, given);
   const source = fileOfPackage(name);
   if (source === "registry") return [`${enter}npm install`];
@@ -138,7 +138,7 @@ export function installFile(source: string, folder: string): string {
 
 /** `npx` installs packages in a folder of their own, whose manifest names the file. */
 function fileOfPackage(name: string): string {
-  const packageFolder = join(import.meta.dirname, "..");
+  const packageFolder = join(import.meta.dirname, "../..");
   if (extname(import.meta.filename) === ".ts") return "clone";
   const parent = join(packageFolder, "../..");
   const manifest = join(parent, MANIFEST);
@@ -149,6 +149,3 @@ function fileOfPackage(name: string): string {
 /** `cd 'My Notes' && `; nothing for the current folder. */
 export const enterCommand = (folder: string, given: string): string =>
   folder === process.cwd() ? "" : `cd ${quoted(given)} && `;
-
-/** For the shell of the reader. */
-export const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

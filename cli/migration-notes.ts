@@ -1,5 +1,4 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
-import { acceptancesIn } from "./rehearsal.ts";
 
 /** What is known about a committed migration: what its commit has found, and what comments in it accept. */
 export type MigrationNotes = {
@@ -49,3 +48,7 @@ export function notesIn(text: string): MigrationNotes {
     breaking: headers.find(({ name }) => name === "Breaking")?.value ?? null,
   };
 }
+
+/** `-- @accept loses-data the column was never filled` → `loses-data`, `the column was never filled` */
+export const acceptancesIn = (text: string): readonly (readonly [rule: string, reason: string])[] =>
+  [...text.matchAll(/^[ \t]*--[ \t]*@accept[ \t]+([\w-]+)[ \t]+(\S.*)$/gm)].map(([, rule, reason]) => [rule!, reason!]);

@@ -1,14 +1,14 @@
 // Makes current.sql the next migration, after judging it.
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { commitMigration } from "../../db/cluster/graphile-migrate.ts";
-import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
-import { CommandError, defineCommand, TEXT } from "../command.ts";
+import { CommandError, defineCommand, TEXT } from "../../../cli/command.ts";
+import { writeNotes } from "../../../cli/migration-notes.ts";
+import { commitMigration } from "../../../db/cluster/graphile-migrate.ts";
+import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import { addBreaking, changelogOf } from "./application-changelog.ts";
 import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
 import { breaking, describeRefusal, describeVerdict, judgeCurrent, judgementLines, linesFor } from "./judgement.ts";
 import { inScratchCluster, installationOf, MIGRATE, type MigrationOptions, urlsIn } from "./migrate.ts";
-import { writeNotes } from "./notes.ts";
 
 export const commit = defineCommand({
   ...MIGRATE,

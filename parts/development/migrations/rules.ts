@@ -1,4 +1,4 @@
-import type { Finding } from "../../db/findings/finding.ts";
+import type { Finding } from "../../../db/findings/finding.ts";
 import type { ColumnState, NamedObject, Rehearsal, Step, TableState } from "./rehearsal.ts";
 
 /** What is wrong with a statement of a migration. An error is refused unless a comment accepts its rule. */

@@ -1,6 +1,7 @@
 // Compares a database with what its migrations make.
-import { COMMAND } from "../../config/command.ts";
-import { CommandError, defineCommand, FLAG, ownerUrl, readService } from "../command.ts";
+
+import { CommandError, defineCommand, FLAG, ownerUrl, readService } from "../../../cli/command.ts";
+import { COMMAND } from "../../../config/command.ts";
 import { type DriftReport, findDrift } from "./drift.ts";
 import type { Drift } from "./drift-comparison.ts";
 import { inScratchCluster, MIGRATE, type MigrationOptions } from "./migrate.ts";

@@ -2,22 +2,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { MIGRATIONS } from "../../app/application.ts";
-import { COMMAND } from "../../config/command.ts";
-import type { Environment } from "../../config/config.ts";
-import { withClient } from "../../db/cluster/client.ts";
-import { runningUrl } from "../../db/cluster/data-directory.ts";
-import { type Cluster, startScratchCluster } from "../../db/cluster/embedded.ts";
-import { applyCurrent, uncommitMigration } from "../../db/cluster/graphile-migrate.ts";
-import { installModules } from "../../db/cluster/migrate.ts";
-import { MigrationFailure } from "../../db/cluster/migration-failure.ts";
-import { readMigrationState } from "../../db/cluster/migration-state.ts";
-import { type Committed, CURRENT, hasCurrent, readCommitted } from "../../db/cluster/migrations-folder.ts";
-import { inTransaction } from "../../db/cluster/modules.ts";
-import { remember } from "../../db/cluster/tried-statements.ts";
-import { sentenceOf } from "../../db/findings/finding.ts";
-import { statementsOf } from "../../db/sql-tokens.ts";
+import { MIGRATIONS } from "../../../app/application.ts";
 import {
+  appliedText,
   CommandError,
   cannotUseDatabase,
   defineCommand,
@@ -27,13 +14,27 @@ import {
   readService,
   readSettings,
   withOwner,
-} from "../command.ts";
-import { watchFiles } from "../file-watcher.ts";
-import { inModuleColumns } from "../module.ts";
-import { inspectorOf } from "../open-parts.ts";
+} from "../../../cli/command.ts";
+import { watchFiles } from "../../../cli/file-watcher.ts";
+import { removeNotes } from "../../../cli/migration-notes.ts";
+import { inModuleColumns } from "../../../cli/module.ts";
+import { inspectorOf } from "../../../cli/open-parts.ts";
+import { COMMAND } from "../../../config/command.ts";
+import type { Environment } from "../../../config/config.ts";
+import { withClient } from "../../../db/cluster/client.ts";
+import { runningUrl } from "../../../db/cluster/data-directory.ts";
+import { type Cluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
+import { applyCurrent, uncommitMigration } from "../../../db/cluster/graphile-migrate.ts";
+import { installModules } from "../../../db/cluster/migrate.ts";
+import { MigrationFailure } from "../../../db/cluster/migration-failure.ts";
+import { readMigrationState } from "../../../db/cluster/migration-state.ts";
+import { type Committed, CURRENT, hasCurrent, readCommitted } from "../../../db/cluster/migrations-folder.ts";
+import { inTransaction } from "../../../db/cluster/modules.ts";
+import { remember } from "../../../db/cluster/tried-statements.ts";
+import { sentenceOf } from "../../../db/findings/finding.ts";
+import { statementsOf } from "../../../db/sql-tokens.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import { compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
-import { removeNotes } from "./notes.ts";
 import { MIGRATION_RULES } from "./rules.ts";
 
 const HELP = `\
@@ -172,12 +173,6 @@ async function applyOnce(url: string, { folder, ...choice }: Installed, again = 
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
   return appliedText(await applyCurrent(url, () => {}, folder, again));
 }
-
-/** `left` is how many statements were left to run. */
-export const appliedText = (left: number): string =>
-  left === 0
-    ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
-    : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;
 
 /** Compares `db/schema/` with the committed migrations. */
 const check = defineCommand({

@@ -2,8 +2,8 @@ import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COMMAND } from "../../config/command.ts";
-import { defineCommand, FLAG, TEXT } from "../command.ts";
+import { defineCommand, FLAG, TEXT } from "../../../cli/command.ts";
+import { COMMAND } from "../../../config/command.ts";
 import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "../new-files.ts";
 import { initDatabase } from "./init-database.ts";
 
@@ -24,7 +24,7 @@ The URL is that of the owner of the database: postgres://user:password@host:5432
 only has the roles of callers, the service serves the database as it is. The URL is written only to .env, which git ignores.
 `;
 
-const TEMPLATE = fileURLToPath(new URL("../../template/", import.meta.url));
+const TEMPLATE = fileURLToPath(new URL("../../../template/", import.meta.url));
 
 /** Files that have another name in the template: npm does not pack them, or would take the folder for a package. */
 const NAMES: Readonly<Record<string, string>> = {

@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COMMAND } from "../config/command.ts";
-import { CommandError, defineCommand } from "./command.ts";
+import { CommandError, defineCommand } from "../../cli/command.ts";
+import { COMMAND } from "../../config/command.ts";
 import { enterCommand, type NewFile, writeFiles } from "./new-files.ts";
 
-const PAGES = fileURLToPath(new URL("../demo/pages/", import.meta.url));
+const PAGES = fileURLToPath(new URL("../../demo/pages/", import.meta.url));
 
 /** npm would take a folder with a package.json for a package. */
 const MANIFEST = "package.template.json";

@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
-import { DUMP_ARGUMENTS } from "../../db/cluster/base.ts";
-import { rolesOfCallers } from "../../db/existing/preparation.ts";
-import { SUPABASE_PUBLICATION } from "../../db/existing/survey-queries.ts";
+import { DUMP_ARGUMENTS } from "../../../db/cluster/base.ts";
+import { rolesOfCallers } from "../../../db/existing/preparation.ts";
+import { SUPABASE_PUBLICATION } from "../../../db/existing/survey-queries.ts";
 import { FIXTURES, manifestFor, type NewFile } from "../new-files.ts";
 import { NAME } from "./account-columns.ts";
 import { accountsFor, LATER } from "./database-accounts.ts";
@@ -13,7 +13,7 @@ import { seedFor } from "./database-seed.ts";
 import { DUMP_WITHOUT_SERVICE, writeRoles, writeSettings } from "./dump.ts";
 import type { Plan } from "./plan.ts";
 
-const TEMPLATE = fileURLToPath(new URL("../../template/", import.meta.url));
+const TEMPLATE = fileURLToPath(new URL("../../../template/", import.meta.url));
 const VITEST = "5.1.0";
 
 type Options = {

@@ -1,15 +1,15 @@
 import pg from "pg";
-import type { Configured } from "../../app/configured.ts";
-import type { Catalog } from "../../db/catalog/catalog.ts";
-import { callerRoles, type Exposure, exposureOf } from "../../db/catalog/exposure.ts";
-import { readOnce } from "../../db/catalog/read-once.ts";
-import type { Logins } from "../../db/cluster/provision.ts";
-import type { Finding } from "../../db/findings/finding.ts";
-import { PrimaryClient } from "../../db/wire/primary.ts";
-import { type BuiltSchema, buildSchema } from "../../graphql/schema/schema.ts";
-import type { OpenApiDocument } from "../../rest-gateway/openapi/document.ts";
-import { openApi } from "../../rest-gateway/openapi/tables/openapi.ts";
-import { schemaOptions } from "../schema-options.ts";
+import type { Configured } from "../../../app/configured.ts";
+import { schemaOptions } from "../../../cli/schema-options.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { callerRoles, type Exposure, exposureOf } from "../../../db/catalog/exposure.ts";
+import { readOnce } from "../../../db/catalog/read-once.ts";
+import type { Logins } from "../../../db/cluster/provision.ts";
+import type { Finding } from "../../../db/findings/finding.ts";
+import { PrimaryClient } from "../../../db/wire/primary.ts";
+import { type BuiltSchema, buildSchema } from "../../../graphql/schema/schema.ts";
+import type { OpenApiDocument } from "../../../rest-gateway/openapi/document.ts";
+import { openApi } from "../../../rest-gateway/openapi/tables/openapi.ts";
 import { type SchemaChange, schemaChanges } from "./graphql-changes.ts";
 import { restChanges } from "./rest-changes.ts";
 

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { MIGRATIONS } from "../app/application.ts";
-import { CONFIG_FILE, findApplication } from "../app/load.ts";
-import { COMMAND } from "../config/command.ts";
-import { folderIn, shellEnvironment, variablesOf } from "../config/config.ts";
-import { CommandError, defineCommand, programOf } from "./command.ts";
+import { MIGRATIONS } from "../../app/application.ts";
+import { CONFIG_FILE, findApplication } from "../../app/load.ts";
+import { CommandError, defineCommand, programOf } from "../../cli/command.ts";
+import { COMMAND } from "../../config/command.ts";
+import { folderIn, shellEnvironment, variablesOf } from "../../config/config.ts";
 import { migrationCommand } from "./migrations/migrate.ts";
 
 const HELP = `\

@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { variablesOf } from "../../config/config.ts";
-import { DUMP_ARGUMENTS } from "../../db/cluster/base.ts";
-import type { Role, Setting, Survey } from "../../db/existing/survey.ts";
-import { SERVICE_SCHEMAS } from "../../db/existing/survey-queries.ts";
+import { variablesOf } from "../../../config/config.ts";
+import { DUMP_ARGUMENTS } from "../../../db/cluster/base.ts";
+import type { Role, Setting, Survey } from "../../../db/existing/survey.ts";
+import { SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
 
 const run = promisify(execFile);
 

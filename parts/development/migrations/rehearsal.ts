@@ -1,7 +1,8 @@
 import pg from "pg";
-import { type MigrationText, placeOf, statementFailure } from "../../db/cluster/migration-failure.ts";
-import { MODULES } from "../../db/modules/modules.ts";
-import { type SqlStatement, statementsOf } from "../../db/sql-tokens.ts";
+import { acceptancesIn } from "../../../cli/migration-notes.ts";
+import { type MigrationText, placeOf, statementFailure } from "../../../db/cluster/migration-failure.ts";
+import { MODULES } from "../../../db/modules/modules.ts";
+import { type SqlStatement, statementsOf } from "../../../db/sql-tokens.ts";
 
 /** A migration that ran on a temporary database, and what it changed there. */
 export type Rehearsal = {
@@ -168,10 +169,6 @@ async function runSteps(client: pg.Client, migration: MigrationText, before: Obj
   if (isInTransaction) await client.query("commit");
   return steps;
 }
-
-/** `-- @accept loses-data the column was never filled` → `loses-data`, `the column was never filled` */
-export const acceptancesIn = (text: string): readonly (readonly [rule: string, reason: string])[] =>
-  [...text.matchAll(/^[ \t]*--[ \t]*@accept[ \t]+([\w-]+)[ \t]+(\S.*)$/gm)].map(([, rule, reason]) => [rule!, reason!]);
 
 type Observed = {
   readonly events: readonly (DdlEvent & { readonly id: string })[];

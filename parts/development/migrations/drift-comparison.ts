@@ -1,6 +1,6 @@
-import { SERVICE_ROLES } from "../../db/existing/survey-queries.ts";
-import { ANNOUNCER } from "../../db/follow/notifications.ts";
-import { MODULES } from "../../db/modules/modules.ts";
+import { SERVICE_ROLES } from "../../../db/existing/survey-queries.ts";
+import { ANNOUNCER } from "../../../db/follow/notifications.ts";
+import { MODULES } from "../../../db/modules/modules.ts";
 import type { DbObject } from "./describe.ts";
 
 /** A difference between a database and what its migrations make. */
