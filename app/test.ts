@@ -14,6 +14,7 @@ import { createTokens } from "../identity/tokens.ts";
 import { loginForms } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../rest-gateway/auth/passwords.ts";
 import { startService } from "../server.ts";
+import { withLimits } from "../service/limits.ts";
 import { openConfigured } from "../service/open.ts";
 import { loadApplication } from "./load.ts";
 import { onTestDatabase } from "./test-application.ts";
@@ -178,7 +179,7 @@ class TestKit implements TestDatabase {
     const log = pino({ enabled: false });
     const { logins } = await openConfigured({ config, application }, createLog(config.logLevel));
     return new Database({
-      settings: config,
+      settings: withLimits(config),
       logins,
       anonymousRoles: [config.dbAnonRole],
       onConnectionError: () => {},

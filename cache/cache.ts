@@ -113,7 +113,7 @@ export class CacheMemory {
   registerMetrics(metrics: Metrics): void {
     metrics.gauge({
       name: "cache_bytes",
-      about: "Memory of the caches, which CACHE_MEMORY limits, by what they hold.",
+      about: "Memory of the caches, by what they hold.",
       labels: ["cache"],
       read: () => [...this.bytesByName()].map(([cache, value]) => ({ labels: { cache }, value })),
     });

@@ -4,6 +4,7 @@ import type { Catalog } from "../db/catalog/catalog.ts";
 import { readOnce } from "../db/catalog/read-once.ts";
 import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaOptions, schemaSettings } from "../graphql/schema/schema.ts";
+import { withLimits } from "../service/limits.ts";
 import { loadPlugins } from "../service/parts.ts";
 import { ownerUrl } from "./command.ts";
 import { openParts } from "./open-parts.ts";
@@ -14,7 +15,7 @@ export const schemaOptions = async (
   pool: pg.Pool,
   catalog: Catalog,
 ): Promise<SchemaOptions> => ({
-  ...schemaSettings(configured.config),
+  ...schemaSettings(withLimits(configured.config)),
   plugins: await loadPlugins(await openParts(configured), configured.application),
   catalog: pool,
   relations: () => catalog,

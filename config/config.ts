@@ -4,7 +4,6 @@ import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
-import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
@@ -21,13 +20,8 @@ export type Parsed = {
     : never;
 };
 
-/**
- * All settings and limits, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on
- * other settings are filled in.
- */
-export type Config = Settings & LimitFields;
-
-type Settings = Omit<Parsed, UnsetByDefault> &
+/** All settings under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on others are filled in. */
+export type Config = Omit<Parsed, UnsetByDefault> &
   ModuleSettings & {
     readonly embedded: boolean;
     readonly seed: "demo" | "none";
@@ -50,8 +44,6 @@ type Settings = Omit<Parsed, UnsetByDefault> &
     readonly ignored: readonly string[];
     /** The texts of the environment variables that the application declares. One that is empty is unset. */
     readonly declared: Readonly<Record<string, string | undefined>>;
-    /** Limits with other values than those of the service, for tests. */
-    readonly limits: Limits;
   };
 
 /** The settings whose default depends on others. */
@@ -69,7 +61,6 @@ type ReadOptions = {
   readonly needsKeys?: boolean;
   readonly declared?: readonly string[];
   readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
-  readonly limits?: Limits;
 };
 
 export type SettingName = keyof typeof SETTINGS;
@@ -83,7 +74,7 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAI
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
  * key for tokens is required unless the service can run without one. `declared` are the names that the application declares, and
- * `settings` those that it sets, unless the environment does. Tests replace limits by `limits`. Throws ConfigError.
+ * `settings` those that it sets, unless the environment does. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
@@ -91,7 +82,7 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAI
  */
 export function readConfig(
   given: Environment = process.env,
-  { needsKeys = true, declared = [], settings = {}, limits = {} }: ReadOptions = {},
+  { needsKeys = true, declared = [], settings = {} }: ReadOptions = {},
 ): Config {
   const environment = withFile(given, declared);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
@@ -110,7 +101,7 @@ export function readConfig(
   const { authProviders: path, authProvidersLoopback: allowsLoopback } = parsed;
   const providers = new ProviderReader({ path, environment, allowsLoopback });
   providers.check();
-  return withLimits({
+  return {
     ...parsed,
     embedded,
     ...moduleSettings(parsed),
@@ -130,12 +121,8 @@ export function readConfig(
     appSettings,
     ignored,
     declared: Object.fromEntries(declared.map((name) => [name, environment[name] || undefined])),
-    limits,
-  });
+  };
 }
-
-/** `settings` with the limits that follow them. */
-export const withLimits = (settings: Settings): Config => ({ ...settings, ...limitsOf(settings, settings.limits) });
 
 /** Returns the settings with some of them replaced by `values`. Throws ConfigError. */
 export function overrideConfig(config: Config, values: readonly Translated[]): Config {
@@ -147,13 +134,13 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
     });
   const given = Object.fromEntries(changes) as Partial<Config>;
   const isDbMaxRowsSet = config.isDbMaxRowsSet || given.dbMaxRows !== undefined;
-  const changed = withLimits({ ...config, isDbMaxRowsSet, ...given });
+  const changed = { ...config, isDbMaxRowsSet, ...given };
   rejectConflicts(changed, changed.embedded);
   return changed;
 }
 
 /** Whether the service itself uses the name. */
-export const isSetting = (name: string): boolean => name in SETTINGS || name in LIMITS || name.startsWith("PGRST_");
+export const isSetting = (name: string): boolean => name in SETTINGS || name.startsWith("PGRST_");
 
 export const shellEnvironment = (): Environment => process.env;
 
@@ -182,7 +169,7 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   const { SETTINGS_FILE: file } = environment;
   if (!file) return environment;
   const settings = parseEnv(readSettingsFile(file));
-  const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
+  const isKnown = (name: string) => isSetting(name) || declared.includes(name);
   const unknown = Object.keys(settings).filter((name) => !isKnown(name));
   refuse(
     unknown.flatMap((name) =>
@@ -225,6 +212,5 @@ function readSetting(
 /** Why a variable of the environment is refused; nothing for one that is not for this service. */
 function faultOf(name: string, value = ""): readonly string[] {
   if (Object.hasOwn(REPLACED, name) && value !== "") return [`${name} is no longer a setting: ${REPLACED[name]}`];
-  const isUnknown = (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);
-  return isUnknown ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
+  return FAMILIES.test(name) && !(name in SETTINGS) ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
 }

@@ -1,4 +1,4 @@
-import { type Config, fieldOf, withLimits } from "./config.ts";
+import { type Config, fieldOf } from "./config.ts";
 import { SETTINGS } from "./settings.ts";
 
 type Name = keyof typeof SETTINGS;
@@ -26,7 +26,7 @@ export function reloaded(
   const isChanged = (name: Name) => JSON.stringify(running[fieldOf(name)]) !== JSON.stringify(read[fieldOf(name)]);
   const restart = (Object.keys(SETTINGS) as Name[]).filter((name) => isChanged(name) && !RELOADABLE.includes(name));
   return {
-    config: withLimits({ ...running, ...Object.fromEntries(entries), isDbMaxRowsSet: read.isDbMaxRowsSet }),
+    config: { ...running, ...Object.fromEntries(entries), isDbMaxRowsSet: read.isDbMaxRowsSet },
     restart,
   };
 }

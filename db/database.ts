@@ -9,6 +9,7 @@ import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
+import type { DatabaseLimits } from "./limits.ts";
 import { registerPools, transactionTimes } from "./pool-metrics.ts";
 import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
@@ -23,21 +24,24 @@ type DatabaseSettings = BudgetSettings &
   Pick<
     Config,
     | "dbPool"
-    | "dbPoolShort"
     | "dbPoolTimeout"
-    | "dbPoolQueue"
-    | "dbPoolShare"
     | "dbStatementTimeout"
-    | "dbAnonStatementTimeout"
     | "dbPreparedStatements"
-    | "dbMaxResultBytes"
-    | "dbSharedReads"
     | "dbPreRequest"
     | "dbSchemas"
     | "dbExtraSearchPath"
-    | "streamConnections"
     | "hasTasks"
     | "taskConcurrency"
+  > &
+  Pick<
+    DatabaseLimits,
+    | "dbPoolShort"
+    | "dbPoolQueue"
+    | "dbPoolShare"
+    | "dbAnonStatementTimeout"
+    | "dbMaxResultBytes"
+    | "dbSharedReads"
+    | "streamConnections"
     | "taskTimeout"
   >;
 
@@ -262,7 +266,7 @@ export class Database {
   /** Whether a further transaction of the client, in this role, would be refused at once. */
   refuses(role: string, client: string): boolean {
     const isRefused = role !== "" && this.#queues[this.loginOf(role)].refuses(client);
-    if (isRefused) this.#onLimit("DB_POOL_QUEUE");
+    if (isRefused) this.#onLimit("database_queue");
     return isRefused;
   }
 

@@ -1,3 +1,6 @@
+import type { DatabaseLimits } from "../db/limits.ts";
+import type { HttpLimits } from "../http/limits.ts";
+import type { GraphQLLimits } from "./limits.ts";
 // Before the first import of PostGraphile.
 import "../plugins/transliteration.ts";
 import type { Logger } from "pino";
@@ -34,18 +37,13 @@ export type GraphQLSettings = SchemaSettings &
     | "graphqlDocuments"
     | "graphqlIntrospection"
     | "graphqlMaxComplexity"
-    | "graphqlMaxSearches"
     | "graphqlMaxDepth"
-    | "graphqlMaxRows"
     | "graphqlMaxTables"
-    | "graphqlMaxTokens"
     | "bodyLimit"
-    | "jsonMaxDepth"
-    | "restMaxPatterns"
-    | "restMaxPatternLength"
-    | "wsMaxSubscriptions"
-    | "wsMaxBufferedBytes"
-  >;
+  > &
+  Pick<GraphQLLimits, "graphqlMaxSearches" | "graphqlMaxRows" | "graphqlMaxTokens" | "wsMaxSubscriptions"> &
+  Pick<HttpLimits, "jsonMaxDepth" | "wsMaxBufferedBytes"> &
+  Pick<DatabaseLimits, "restMaxPatterns" | "restMaxPatternLength">;
 
 export type GraphQLOptions = {
   readonly database: Database;

@@ -11,7 +11,7 @@ export const ACCOUNTS = {
   ],
   /** 403, not 401: the caller is signed in. */
   "password not confirmed": [403, "PERMISSION_DENIED", "wrong password"],
-  /** The sign-in is older than RECENT_SIGN_IN, so it may be that of a thief. */
+  /** The sign-in is older than ten minutes, so it may be that of a thief. */
   "password required": [
     401,
     "PASSWORD_REQUIRED",

@@ -23,7 +23,7 @@ export const DATABASE = {
   // Load and memory.
   /** More requests come than the database can answer. */
   overloaded: [503, "RATE_LIMITED", "the service has more requests than it can handle; try again"],
-  /** All connections of STREAM_CONNECTIONS are in use. */
+  /** All connections for streams are in use. */
   "streams busy": [503, "RATE_LIMITED", "too many results are being streamed; try again"],
   "clients read too slowly": [503, "RATE_LIMITED", "the service holds too many unread responses: try again"],
   "address reads too slowly": [

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { pieces } from "../db/admission/pieces.ts";
 import { networkOf } from "../db/network.ts";
 import type { Identity } from "../db/transaction/identity.ts";
+import type { HttpLimits } from "../http/limits.ts";
 import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -24,7 +25,7 @@ export type BroadcastEndpointOptions = {
   readonly topics: Topics;
   readonly errors: ErrorForm;
   readonly needsKey: boolean;
-  readonly limits: Pick<Config, "bodyLimit" | "wsMaxMessageBytes" | "jsonMaxDepth">;
+  readonly limits: Pick<Config, "bodyLimit"> & Pick<HttpLimits, "wsMaxMessageBytes" | "jsonMaxDepth">;
   readonly access: Pick<ChannelAccess, "admit" | "rightsOn">;
   onInternalError(error: unknown, requestId: string): void;
 };

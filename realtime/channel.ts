@@ -202,7 +202,7 @@ export class Channel implements Member, SubscriptionListener {
       return undefined;
     } catch (error) {
       if (!isChannelProblem(error)) throw error;
-      this.socket.exchange.onLimit("CLIENT_MEMORY_PER_ADDRESS");
+      this.socket.exchange.onLimit("address_memory");
       return this.#refuse(message, "broadcast", error);
     }
   }

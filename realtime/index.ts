@@ -14,6 +14,7 @@ import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from
 import { ChannelAccess } from "./channel-access.ts";
 import { Channels } from "./channels.ts";
 import type { JoinLimitSettings } from "./join.ts";
+import type { RealtimeLimits } from "./limits.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
@@ -23,16 +24,8 @@ import { Topics } from "./topics.ts";
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
   BroadcastEndpointOptions["limits"] &
   JoinLimitSettings &
-  Pick<
-    Config,
-    | "dbAnonRole"
-    | "apiKeyRequired"
-    | "hasChannels"
-    | "hasFeed"
-    | "dbSchemas"
-    | "dbExtraSearchPath"
-    | "realtimeMaxChangeBytes"
-  >;
+  Pick<Config, "dbAnonRole" | "apiKeyRequired" | "hasChannels" | "hasFeed" | "dbSchemas" | "dbExtraSearchPath"> &
+  Pick<RealtimeLimits, "realtimeMaxChangeBytes">;
 
 export type RealtimeOptions = {
   readonly settings: RealtimeSettings;

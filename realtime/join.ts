@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { Config } from "../config/config.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
 import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import { parseShape } from "../http/pipeline/body.ts";
 import { problem } from "../problems/problem.ts";
+import type { RealtimeLimits } from "./limits.ts";
 import { malformed } from "./problem.ts";
 import { isObject } from "./serializer.ts";
 
@@ -160,7 +160,7 @@ export function parseToken(value: unknown): string | null {
 
 /** Per socket and per network: channels, and joins per second. */
 export type JoinLimitSettings = Pick<
-  Config,
+  RealtimeLimits,
   "realtimeMaxChannels" | "realtimeMaxChannelsPerAddress" | "realtimeJoinRate" | "realtimeJoinRatePerAddress"
 >;
 
@@ -184,7 +184,7 @@ export class SocketJoins {
     const isOver = this.#joins.add() > realtimeJoinRate;
     const isNetworkOver = this.#network.exceeds("joins", realtimeJoinRatePerAddress);
     if (!isOver && !isNetworkOver) return;
-    this.#onLimit(isOver ? "REALTIME_JOIN_RATE" : "REALTIME_JOIN_RATE_PER_ADDRESS");
+    this.#onLimit(isOver ? "socket_joins" : "address_joins");
     throw problem("too many joins");
   }
 
@@ -192,11 +192,11 @@ export class SocketJoins {
   admitChannel(bindings: number): void {
     const { realtimeMaxChannels, realtimeMaxChannelsPerAddress } = this.#settings;
     if (this.#channels >= realtimeMaxChannels) {
-      this.#onLimit("REALTIME_MAX_CHANNELS");
+      this.#onLimit("socket_channels");
       throw problem("too many channels", { max: realtimeMaxChannels, of: "socket" });
     }
     if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress, Math.max(1, bindings))) {
-      this.#onLimit("REALTIME_MAX_CHANNELS_PER_ADDRESS");
+      this.#onLimit("address_channels");
       throw problem("too many channels", { max: realtimeMaxChannelsPerAddress, of: "IP address" });
     }
   }

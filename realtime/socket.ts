@@ -1,9 +1,9 @@
 import type { RawData, WebSocket } from "ws";
-import type { Config } from "../config/config.ts";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import type { RequestContext } from "../db/transaction/identity.ts";
 import { type SocketExchange, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
+import type { HttpLimits } from "../http/limits.ts";
 import { contextOf } from "../http/pipeline/request.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { isRefusal, Problem, problem } from "../problems/problem.ts";
@@ -14,7 +14,7 @@ import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Vers
 import type { Subscription } from "./subscription.ts";
 
 export type ChannelSocketOptions = {
-  readonly limits: Pick<Config, "wsMaxBufferedBytes" | "jsonMaxDepth"> & JoinLimitSettings;
+  readonly limits: Pick<HttpLimits, "wsMaxBufferedBytes" | "jsonMaxDepth"> & JoinLimitSettings;
   readonly budget: ByteBudget;
   readonly needsKey: boolean;
   /** Joins a channel and replies. Rejects with Problem. */
@@ -130,7 +130,7 @@ export class ChannelSocket {
   }
 
   closeSlow(): void {
-    if (this.isOpen) this.exchange.onLimit("WS_MAX_BUFFERED_BYTES");
+    if (this.isOpen) this.exchange.onLimit("unread_messages");
     this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
   }
 
@@ -138,7 +138,7 @@ export class ChannelSocket {
   hold(bytes: number): Holding {
     const held = this.#options.budget.reserve(this.network, "subscriptions", bytes, this.#holder);
     if (held !== null) return held;
-    this.exchange.onLimit("CLIENT_MEMORY_PER_ADDRESS");
+    this.exchange.onLimit("address_memory");
     throw problem("channels too large");
   }
 

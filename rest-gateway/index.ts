@@ -6,8 +6,10 @@ import type { CatalogScope } from "../db/catalog/read.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
+import type { DatabaseLimits } from "../db/limits.ts";
 import { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../http/limits/slow-streams.ts";
+import type { HttpLimits } from "../http/limits.ts";
 import type { EventStreams } from "../http/pipeline/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { AddressReader } from "../http/pipeline/request.ts";
@@ -20,6 +22,7 @@ import type { Routes as AuthRoutes, RoutedAuth } from "./auth/route.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
+import type { RestLimits } from "./limits.ts";
 import { errorDialect } from "./resources/answer/answer.ts";
 import { CurrentResources } from "./resources/current.ts";
 import type { Description, Dialect } from "./resources/description.ts";
@@ -47,28 +50,34 @@ type RestSettings = PasswordSettings &
     | "dbAggregates"
     | "dbPlan"
     | "dbMaxRows"
-    | "streamConnections"
-    | "streamMaxRows"
-    | "streamTimeout"
-    | "dbMaxResultBytes"
-    | "restMaxEmbedDepth"
-    | "restMaxConditionDepth"
-    | "restMaxEmbeds"
-    | "restMaxEmbedFilters"
-    | "restMaxConditions"
-    | "restMaxPatterns"
-    | "restMaxPatternLength"
-    | "restBodyLimit"
-    | "jsonMaxDepth"
     | "openapi"
     | "clientErrorVerbosity"
     | "apiKeyRequired"
     | "appSettings"
     | "bodyLimit"
-    | "apiMaxRecords"
     | "apiV1Status"
+  > &
+  Pick<
+    DatabaseLimits,
+    | "streamConnections"
+    | "dbMaxResultBytes"
+    | "restMaxConditions"
+    | "restMaxPatterns"
+    | "restMaxPatternLength"
     | "changesPolicyTimeout"
-  >;
+  > &
+  Pick<
+    RestLimits,
+    | "streamMaxRows"
+    | "streamTimeout"
+    | "restMaxEmbedDepth"
+    | "restMaxConditionDepth"
+    | "restMaxEmbeds"
+    | "restMaxEmbedFilters"
+    | "restBodyLimit"
+    | "apiMaxRecords"
+  > &
+  Pick<HttpLimits, "jsonMaxDepth">;
 
 type RestOptions = {
   readonly settings: RestSettings;

@@ -34,6 +34,7 @@ import { createTasks } from "../rest-gateway/tasks/index.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
+import { type LimitedConfig, type Limits, withLimits } from "./limits.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
 import { authPartsOf, authRoutesOf, loadPlugins } from "./parts.ts";
@@ -41,6 +42,7 @@ import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
   readonly config: Config;
+  readonly limits: Limits | undefined;
   readonly application: Application;
   /** Every part that is open. */
   readonly parts: readonly Part[];
@@ -60,14 +62,14 @@ export type AppOptions = {
 
 /** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
 export async function createApp(options: AppOptions) {
-  const { log, url, onInternalError } = options;
+  const { log, url, limits, onInternalError } = options;
   const secret = await secretOf(options.config);
   const opened = await options.open();
   const tokens = createTokens(options.config, secret, opened.userId);
   let close = async () => opened.cluster?.stop();
   try {
     const settings = new LiveSettings({ config: options.config, url: opened.logins.data, log: settingsLog(log) });
-    const config = await settings.start();
+    const config = withLimits(await settings.start(), limits);
     const redis = await openRedis({ ...options, config, url: opened.listenUrl });
     close = async () => {
       redis?.close();
@@ -124,7 +126,8 @@ export async function createApp(options: AppOptions) {
     notifications.onSchemaChange(() => {
       if (auth?.hookFailures.forget()) findings.changed();
     });
-    settings.onChange((changed) => {
+    settings.onChange((read) => {
+      const changed = withLimits(read, limits);
       context.follow(changed);
       rest.follow(changed);
       graphql?.follow(changed).catch((err) => log.error({ err }, "GraphQL cannot be loaded with the changed settings"));
@@ -174,7 +177,12 @@ function createContext(
     clock,
     hashPassword,
     parts,
-  }: AppOptions & { readonly secret: string; readonly tokens: Tokens; readonly redis: Redis | null },
+  }: AppOptions & {
+    readonly config: LimitedConfig;
+    readonly secret: string;
+    readonly tokens: Tokens;
+    readonly redis: Redis | null;
+  },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
   let isClosing = false;
@@ -244,7 +252,7 @@ function createContext(
   callers.registerMetrics(metrics);
   auth?.hookFailures.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);
-  const follow = (changed: Config) => {
+  const follow = (changed: LimitedConfig) => {
     auth?.follow(changed);
     database.statementTimeouts.limitTo({
       everyone: changed.dbStatementTimeout,

@@ -10,12 +10,13 @@ import { settingsInDatabase } from "../db/transaction/live-settings.ts";
 import { migrationLog } from "../http/pipeline/log.ts";
 import { secretOf } from "../identity/keys.ts";
 import { updateAccounts } from "../rest-gateway/auth/auth.ts";
+import { type Limits, withLimits } from "./limits.ts";
 
 /** Starts the embedded database, or opens DATABASE_URL. */
 export async function openConfigured(
   { config, application }: Pick<Configured, "config" | "application">,
   log: Logger,
-  { runsCurrent = false } = {},
+  { runsCurrent = false, limits }: { readonly runsCurrent?: boolean; readonly limits?: Limits } = {},
 ): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
@@ -25,7 +26,14 @@ export async function openConfigured(
   const editors = editorsOf(application);
   const { migrationsFolder, seedFile } = application;
   const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
-  const opened = await openDatabase({ ...config, ...own, anonymousRole, schemas, inDatabase, log: migrationLog(log) });
+  const opened = await openDatabase({
+    ...withLimits(config, limits),
+    ...own,
+    anonymousRole,
+    schemas,
+    inDatabase,
+    log: migrationLog(log),
+  });
   const shortage = await withClient(opened.listenUrl, (client) => shortageOf(client, config));
   if (shortage !== null) log.warn(shortage.message);
   return opened;

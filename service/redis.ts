@@ -3,6 +3,8 @@ import type { Config } from "../config/config.ts";
 import type { SharedLog } from "../db/changes/shared-log.ts";
 import { withClient } from "../db/cluster/client.ts";
 import type { Database } from "../db/database.ts";
+import type { DatabaseLimits } from "../db/limits.ts";
+import type { HttpLimits } from "../http/limits.ts";
 import { type Peers, workerPeers } from "../http/process/peers.ts";
 import { Redis } from "../http/process/redis.ts";
 import { RedisLog } from "../http/process/redis-log.ts";
@@ -46,8 +48,10 @@ export function shareWrites(
 }
 
 /** The changes that one process reads for all; null if each process reads for itself. */
-export const sharedLogOf = (redis: Redis | null, { changesMaxBytes: maxBytes }: Pick<Config, "changesMaxBytes">) =>
-  redis && ((publication: string): SharedLog => new RedisLog({ redis, publication, maxBytes }));
+export const sharedLogOf = (
+  redis: Redis | null,
+  { changesMaxBytes: maxBytes }: Pick<DatabaseLimits, "changesMaxBytes">,
+) => redis && ((publication: string): SharedLog => new RedisLog({ redis, publication, maxBytes }));
 
 /** What a message has beside the bytes of a broadcast in base64. */
 const MORE_CHARACTERS = 16_384;
@@ -55,7 +59,7 @@ const MORE_CHARACTERS = 16_384;
 /** The other processes of the service; null without any. */
 export function peersOf(
   redis: Redis | null,
-  config: Pick<Config, "wsMaxMessageBytes">,
+  config: Pick<HttpLimits, "wsMaxMessageBytes">,
   metrics: Metrics,
 ): Peers | null {
   if (redis === null) return workerPeers();

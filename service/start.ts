@@ -38,6 +38,7 @@ import { createApp } from "./app.ts";
 import { coreOf } from "./core.ts";
 import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
+import { type Limits, withLimits } from "./limits.ts";
 import { openConfigured } from "./open.ts";
 import type { Core, Part } from "./part.ts";
 import { type OpenParts, openEarly, openParts } from "./parts.ts";
@@ -79,7 +80,8 @@ export type StartOptions = {
   readonly clock?: () => number;
   /** Whether the GraphQL schema is built at the first GraphQL request, instead of as soon as everything else is served. For tests. */
   readonly defersGraphQL?: boolean;
-  /** For tests: a cheaper hash of new passwords, and a tracer in place of that of the settings. */
+  /** For tests: other limits, a cheaper hash of new passwords, and a tracer in place of that of the settings. */
+  readonly limits?: Limits;
   readonly hashPassword?: HashPassword;
   readonly tracer?: Tracer;
 };
@@ -87,7 +89,8 @@ export type StartOptions = {
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
   const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword, parts = [] } = options;
-  const { open = () => openConfigured({ config, application }, log) } = options;
+  const { limits, open = () => openConfigured({ config, application }, log, { limits }) } = options;
+  let limited = withLimits(config, limits);
   refuseClashes(application, parts);
   const listensLast = config.takeover !== "" || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
@@ -111,8 +114,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let opened: OpenParts | undefined;
   const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
   const early = openEarly({ ...base, url: () => url }, admin === null);
-  const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
-  const turns = new Turns({ time: config.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
+  const patience = new Patience({ running: Math.max(2, Math.floor(limited.dbPoolShort / 2)) });
+  const turns = new Turns({ time: limited.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
   const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
   const intake = new Intake({ waiting, isBusy: () => patience.isBusy() });
   const pipeline = new Pipeline({
@@ -130,10 +133,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
       { ...early.errors, ...early.ofParts },
     ),
   });
-  const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
+  const sendTimeout = new SendTimeout({ timeout: limited.sendTimeout, onLimit, log });
   const isProxy = trustOf(config.trustProxy);
   const connections = new ConnectionLimit({
-    limits: () => app?.settings.current ?? config,
+    limits: () => limited,
     isProxy: (address) => isProxy(address, 0),
     clients,
     onLimit,
@@ -150,7 +153,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   try {
     if (!listensLast) await admin?.listen();
     app = await createApp({
-      ...{ config, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
+      ...{ config, limits, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
       ...{ parts, onInternalError },
     });
     core = coreOf(app, { ...base, url, log, readMetrics });
@@ -173,7 +176,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   if (app.redis) clients.share(new SharedRates(app.redis));
   const sockets = new UpgradeGate(server.node, {
     routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
-    limits: () => settings.current,
+    limits: () => limited,
     callers,
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
@@ -203,11 +206,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const ofParts = { ...early.ofParts, ...opened.routes, ...(!admin && opened.operatorRoutes) };
   const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources, ofParts);
   pipeline.open(routes, { callers, database });
-  let { logLevel } = config;
-  cacheMemory.limitTo(config.cacheMemory);
+  cacheMemory.limitTo(limited.cacheMemory);
   settings.follow((changed) => {
-    if (changed.logLevel !== logLevel) log.level = changed.logLevel;
-    logLevel = changed.logLevel;
+    if (changed.logLevel !== limited.logLevel) log.level = changed.logLevel;
+    limited = withLimits(changed, limits);
     pipeline.allowOrigins(changed.corsOrigins);
     rateLimit.follow(changed.rateLimit);
   });
@@ -222,7 +224,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const sendAway = (spread: number) => Promise.all([sockets.close(spread), app?.streams.close(spread)]);
   let stopped: Promise<void> | undefined;
   const stop = async () => {
-    const { drainDelay, drainTimeout, drainSpread } = settings.current;
+    const { drainDelay, drainTimeout, drainSpread } = limited;
     pipeline.state = "draining";
     if (!isHandedOver) await sleep(drainDelay);
     void sendAway(Math.min(drainSpread, drainTimeout));
@@ -242,7 +244,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     admin?.close();
     const isEmpty = server.handOver();
     void app?.instances.leave();
-    await sendAway(settings.current.drainSpread);
+    await sendAway(limited.drainSpread);
     // Frees the replication slot, if there is one, for the next process.
     void changes.close();
     await Promise.race([isEmpty, sleep(KEEP_ALIVE, null, { ref: false })]);

@@ -1,7 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
-import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { describeSettings } from "../config/settings.ts";
@@ -43,11 +42,6 @@ test("docs/settings.md lists every setting with its default and meaning", () => 
 test("docs/settings.md lists every setting of the demo with its meaning", () => {
   const settings = Object.entries(DEMO.config.environment!).map(([name, type]) => [name, type.description]);
   expect(tableRows("docs/settings.md", "## Settings of the demo")).toEqual(settings);
-});
-
-test("docs/settings.md lists every limit with its value and meaning", () => {
-  const limits = describeLimits().map(({ name, value, about }) => [name, value, about.replaceAll("`", "")]);
-  expect(tableRows("docs/settings.md", "## Fixed limits")).toEqual(limits);
 });
 
 test("docs/configuration.md lists the settings that a reload applies", () => {

@@ -273,16 +273,16 @@ export class Admission {
   #refusal(recipient: Recipient | null, cause: "time" | "queue" = "time"): Problem {
     const reached = recipient && this.#limitReached(recipient);
     if (reached === null && cause === "time") this.timeouts++;
-    this.#options.onLimit?.(SETTINGS[reached ?? cause]);
+    this.#options.onLimit?.(LIMITS[reached ?? cause]);
     if (reached === null) return problem(cause === "queue" ? "overloaded" : (this.#options.busy ?? "connections busy"));
     return problem(reached === "address" ? "address reads too slowly" : "clients read too slowly");
   }
 }
 
-/** The settings of the limits. */
-const SETTINGS = {
+/** The names by which a metric counts the limits. */
+const LIMITS = {
   time: "DB_POOL_TIMEOUT",
-  queue: "DB_POOL_QUEUE",
-  address: "CLIENT_MEMORY_PER_ADDRESS",
+  queue: "database_queue",
+  address: "address_memory",
   total: "CLIENT_MEMORY",
 } as const;

@@ -1,10 +1,11 @@
 import { getHeapStatistics } from "node:v8";
 import type { Config } from "../../config/config.ts";
+import type { DatabaseLimits } from "../limits.ts";
 
 /** Maximum bytes; 0 means no limit. */
 export type BudgetLimits = { readonly total: number; readonly perAddress: number };
 
-export type BudgetSettings = Pick<Config, "clientMemory" | "clientMemoryPerAddress">;
+export type BudgetSettings = Pick<Config, "clientMemory"> & Pick<DatabaseLimits, "clientMemoryPerAddress">;
 
 const MEBIBYTE = 1_048_576;
 /** Of the heap: the least part that the total takes of a small heap, and that of a large one. */
@@ -20,5 +21,5 @@ export function budgetLimits(
 ): BudgetLimits {
   const share = Math.max(heap * LARGE_HEAP, Math.min(heap * SMALL_HEAP, SMALL_TOTAL));
   const total = clientMemory === "" ? Math.floor(share) : clientMemory;
-  return { total, perAddress: clientMemoryPerAddress === "" ? Math.floor(total / 4) : clientMemoryPerAddress };
+  return { total, perAddress: clientMemoryPerAddress ?? Math.floor(total / 4) };
 }

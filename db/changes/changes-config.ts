@@ -3,6 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
 import { withClient, withoutJit } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
+import type { DatabaseLimits } from "../limits.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { PrimaryClient } from "../wire/primary.ts";
 import { ChangeFeed } from "./feed.ts";
@@ -173,15 +174,16 @@ async function databaseOf(client: pg.Client): Promise<number> {
   return rows[0]!.oid;
 }
 
-export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes" | "changesOpenTimeout"> & {
-  readonly pool: pg.Pool;
-  readonly log: FeedLog;
-  /** The log in which processes share what one of them reads; null if each process reads for itself. */
-  readonly sharedLog: ((publication: string) => SharedLog) | null;
-  onConnectionError(error: Error): void;
-  /** Called when something else arrives, or does not arrive, than before. */
-  onPublicationChange(): void;
-};
+export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas"> &
+  Pick<DatabaseLimits, "changesMaxBytes" | "changesOpenTimeout"> & {
+    readonly pool: pg.Pool;
+    readonly log: FeedLog;
+    /** The log in which processes share what one of them reads; null if each process reads for itself. */
+    readonly sharedLog: ((publication: string) => SharedLog) | null;
+    onConnectionError(error: Error): void;
+    /** Called when something else arrives, or does not arrive, than before. */
+    onPublicationChange(): void;
+  };
 
 export type FeedLog = { info(message: string): void; warn(message: string): void };
 

@@ -250,4 +250,4 @@ export const timeoutOf = <W extends Watch>({ failures }: ChangeVisibility<W>) =>
   failures.find(({ error }) => error.isTimeout);
 
 export const tooSlow = ({ table: { schema, name } }: Watch) =>
-  new WatchEnded(`the filter, or a policy of ${schema}.${name}, takes longer than CHANGES_POLICY_TIMEOUT`);
+  new WatchEnded(`the filter, or a policy of ${schema}.${name}, takes too long: simplify it, or give it an index`);

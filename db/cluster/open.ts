@@ -8,6 +8,7 @@ import type { UserIdType } from "../../config/modules.ts";
 import { urlAt } from "../../config/postgres-url.ts";
 import { type ChangesConfig, findChanges, prepareChanges, warningOf } from "../changes/changes-config.ts";
 import { prepareStandby } from "../changes/requirements.ts";
+import type { DatabaseLimits } from "../limits.ts";
 import { refusePrivilegedRoles } from "./caller-roles.ts";
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
@@ -35,29 +36,29 @@ export type OpenOptions = Pick<
   | "hasFeed"
   | "authUserId"
   | "seed"
-  | "recentSignIn"
   | "changesPublication"
   | "changesUrl"
-> & {
-  /** The passwords of the login roles are derived from it. */
-  readonly secret: string;
-  /** The role of anonymous callers; "" when they are not allowed. */
-  readonly anonymousRole: string;
-  readonly editors: readonly Editor[];
-  /** The migrations of the application; null if there are none. */
-  readonly migrationsFolder: string | null;
-  /** Whether the caller runs `current.sql`; otherwise the log says that it is not run. */
-  readonly runsCurrent?: boolean;
-  /** The SQL of SEED=demo; null if there is none. */
-  readonly seedFile: string | null;
-  /** The schemas that are served. */
-  readonly schemas: readonly string[];
-  /** Those of the settings DB_SCHEMAS and DB_ANON_ROLE that the database has, as for PostgREST. */
-  readonly inDatabase?: readonly string[];
-  /** Runs as the owner after the migrations and the seed. */
-  readonly afterMigrations: (owner: pg.Client) => Promise<void>;
-  readonly log: MigrationLog;
-};
+> &
+  Pick<DatabaseLimits, "recentSignIn"> & {
+    /** The passwords of the login roles are derived from it. */
+    readonly secret: string;
+    /** The role of anonymous callers; "" when they are not allowed. */
+    readonly anonymousRole: string;
+    readonly editors: readonly Editor[];
+    /** The migrations of the application; null if there are none. */
+    readonly migrationsFolder: string | null;
+    /** Whether the caller runs `current.sql`; otherwise the log says that it is not run. */
+    readonly runsCurrent?: boolean;
+    /** The SQL of SEED=demo; null if there is none. */
+    readonly seedFile: string | null;
+    /** The schemas that are served. */
+    readonly schemas: readonly string[];
+    /** Those of the settings DB_SCHEMAS and DB_ANON_ROLE that the database has, as for PostgREST. */
+    readonly inDatabase?: readonly string[];
+    /** Runs as the owner after the migrations and the seed. */
+    readonly afterMigrations: (owner: pg.Client) => Promise<void>;
+    readonly log: MigrationLog;
+  };
 
 /** A database that is ready to be served. */
 export type OpenedDatabase = {

@@ -1,5 +1,5 @@
-import type { Config } from "../../config/config.ts";
 import { problem } from "../../problems/problem.ts";
+import type { DatabaseLimits } from "../limits.ts";
 import { OPERATORS } from "./operators.ts";
 import type { Comparison } from "./parse.ts";
 
@@ -7,7 +7,7 @@ import type { Comparison } from "./parse.ts";
 export const MAX_VALUES = 50_000;
 
 /** Conditions include those within `and` and `or`; each element of `like(any).{…}` is a pattern. */
-export type PatternLimits = Pick<Config, "restMaxConditions" | "restMaxPatterns" | "restMaxPatternLength">;
+export type PatternLimits = Pick<DatabaseLimits, "restMaxConditions" | "restMaxPatterns" | "restMaxPatternLength">;
 
 /**
  * Counts the conditions of a request and its patterns, which cost Postgres the most: it keeps 32 compiled regular expressions,

@@ -6,6 +6,7 @@ import type { Catalog, Role } from "../catalog/catalog.ts";
 import { parseStart, textOfStart } from "../changes/position.ts";
 import type { Mark } from "../changes/source.ts";
 import type { CallerLogin } from "../database.ts";
+import type { DatabaseLimits } from "../limits.ts";
 import type { Identity } from "../transaction/identity.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import type { CallerRules } from "../transaction/transaction-plan.ts";
@@ -17,10 +18,8 @@ import type { Replica } from "./replica.ts";
 import { registerReplicas } from "./replica-metrics.ts";
 import { ReplicaSet, type ReplicaSetOptions } from "./replica-set.ts";
 
-export type ReplicaSettings = Pick<
-  Config,
-  "databaseReplicaUrls" | "replicaMaxLag" | "replicaMaxWait" | "replicaSticky"
->;
+export type ReplicaSettings = Pick<Config, "databaseReplicaUrls" | "replicaMaxLag" | "replicaSticky"> &
+  Pick<DatabaseLimits, "replicaMaxWait">;
 
 export type ReplicasOptions = Pick<ReplicaSetOptions, "logins" | "transactionsOf" | "log"> & {
   readonly settings: ReplicaSettings;

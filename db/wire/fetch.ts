@@ -126,7 +126,7 @@ export class Fetch {
   }
 
   #add(wire: Wire, field: Buffer): void {
-    // DB_MAX_RESULT_BYTES limits each row.
+    // The limit of a result applies to each row.
     wire.received = 0;
     if (this.#isDiscarding) return;
     this.count++;

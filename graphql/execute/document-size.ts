@@ -7,13 +7,14 @@ import {
   valueFromASTUntyped,
 } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
+import type { DatabaseLimits } from "../../db/limits.ts";
+import type { GraphQLLimits } from "../limits.ts";
 import { type Counts, countLiteral, countValue, invalid, NONE, sum, type VariableUse } from "./conditions.ts";
 
 /** Fields of fragments count once for each use. */
-export type SizeLimits = Pick<
-  Config,
-  "graphqlMaxDepth" | "graphqlMaxComplexity" | "graphqlMaxSearches" | "restMaxPatterns" | "restMaxPatternLength"
->;
+export type SizeLimits = Pick<Config, "graphqlMaxDepth" | "graphqlMaxComplexity"> &
+  Pick<GraphQLLimits, "graphqlMaxSearches"> &
+  Pick<DatabaseLimits, "restMaxPatterns" | "restMaxPatternLength">;
 
 type Size = Counts & {
   /** Levels of fields. */ readonly depth: number;

@@ -11,7 +11,9 @@ import {
 import { bytesOf, Cache, type CacheMemory, cacheMemory, SeenTexts } from "../../cache/cache.ts";
 import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
+import type { HttpLimits } from "../../http/limits.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
+import type { GraphQLLimits } from "../limits.ts";
 import type { ArgumentValues } from "./argument-values.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { refuseSlowDocument } from "./document-work.ts";
@@ -19,7 +21,10 @@ import { nameLiterals } from "./input-fields.ts";
 import { explainMissing } from "./missing-fields.ts";
 
 /** With the embedded database, errors suggest names ("Did you mean …?"), which reveals names of the schema. */
-export type DocumentLimits = SizeLimits & Pick<Config, "graphqlMaxTokens" | "jsonMaxDepth" | "embedded">;
+export type DocumentLimits = SizeLimits &
+  Pick<Config, "embedded"> &
+  Pick<GraphQLLimits, "graphqlMaxTokens"> &
+  Pick<HttpLimits, "jsonMaxDepth">;
 
 type ValidDocument = {
   readonly document: DocumentNode;

@@ -12,6 +12,7 @@ import { problem } from "../../problems/problem.ts";
 import { type Span, traced } from "../../telemetry/span.ts";
 import { CompiledQueries, executeCompiled } from "../compiled/compiled-queries.ts";
 import { sendQueriesTogether } from "../compiled/plan-phases.ts";
+import type { GraphQLLimits } from "../limits.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
 import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "../schema/schema.ts";
 import { SubscriptionEvents } from "../transport/stream.ts";
@@ -30,7 +31,7 @@ import { OperationTransactions } from "./operation-transactions.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
 /** PostGraphile's build time grows with the square of the number of tables, and blocks the process. */
-type EngineLimits = DocumentLimits & Pick<Config, "graphqlMaxRows" | "graphqlMaxTables">;
+type EngineLimits = DocumentLimits & Pick<Config & GraphQLLimits, "graphqlMaxRows" | "graphqlMaxTables">;
 
 export type EngineOptions = IntrospectionOptions & {
   readonly database: Database;
@@ -115,7 +116,8 @@ export class Engine {
    */
   async prepare(request: GraphQLRequest, span: Span | null = null): Promise<PreparedOperation> {
     const prepared = traced(span, "parse", () => this.#prepare(request));
-    const isInvalid = "errors" in prepared && prepared.errors.some(({ extensions }) => extensions.code === INVALID);
+    const isInvalid =
+      "errors" in prepared && prepared.errors.some(({ extensions }) => extensions.code === "VALIDATION_ERROR");
     return isInvalid && (await this.#options.untilBuilt()) ? this.#prepare(request) : prepared;
   }
 
@@ -285,8 +287,6 @@ export class Engine {
     } as any;
   }
 }
-
-const INVALID = "VALIDATION_ERROR";
 
 /** Grafast plans an operation, and writes its SQL, before it returns a promise. */
 const planned = async ({ request }: Identity, run: () => unknown) =>

@@ -14,6 +14,7 @@ import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
+import type { GraphQLLimits } from "../limits.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { NameConflict } from "./name-conflict.ts";
@@ -42,8 +43,9 @@ export type SchemaOptions = {
 
 export type SchemaSettings = Pick<
   Config,
-  "dbAnonRole" | "dbSchemas" | "graphqlMaxPageSize" | "graphqlNode" | "graphqlUnindexedFilters" | "migrate"
->;
+  "dbAnonRole" | "dbSchemas" | "graphqlNode" | "graphqlUnindexedFilters" | "migrate"
+> &
+  Pick<GraphQLLimits, "graphqlMaxPageSize">;
 
 export const schemaSettings = (
   settings: SchemaSettings,

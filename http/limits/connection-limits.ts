@@ -3,11 +3,12 @@ import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { problem } from "../../problems/problem.ts";
+import type { HttpLimits } from "../limits.ts";
 import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Client, Clients } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 
-type ConnectionLimits = Pick<Config, "maxConnections" | "maxConnectionsPerAddress">;
+type ConnectionLimits = Pick<Config, "maxConnections"> & Pick<HttpLimits, "maxConnectionsPerAddress">;
 
 type ConnectionLimitOptions = {
   /** Reads the limits, which may change. */
@@ -25,7 +26,7 @@ function rejection(setting: string, reason: "too many connections" | "too many c
   return { setting, response: closingResponse(status, code, message, ["Retry-After", RETRY_SECONDS]) };
 }
 const IN_TOTAL = rejection("MAX_CONNECTIONS", "too many connections");
-const PER_ADDRESS = rejection("MAX_CONNECTIONS_PER_ADDRESS", "too many connections of the address");
+const PER_ADDRESS = rejection("address_connections", "too many connections of the address");
 
 /** Rejected connections that may stay open until their clients have read the reason. Others are closed at once. */
 const MAX_REJECTING = 100;
@@ -156,10 +157,10 @@ export class SendTimeout {
   }
 
   #close(socket: Socket, sent: number, unsent: number): void {
-    this.#options.onLimit?.("SEND_TIMEOUT");
+    this.#options.onLimit?.("unread_response");
     this.#options.log.info(
       { address: socket.remoteAddress, sent, unsent },
-      "a connection was closed, because its client did not read the response within SEND_TIMEOUT",
+      "a connection was closed, because its client read nothing of the response for too long",
     );
     socket.destroy();
   }

@@ -2,8 +2,8 @@ import type { Logger } from "pino";
 import { type Metrics, Tally } from "../../telemetry/metrics.ts";
 import type { Client } from "./clients.ts";
 
-/** Reports that a limit has rejected something, by the name of its setting, and who has reached it. */
-export type LimitReport = (setting: string, client?: Client) => void;
+/** Reports that a limit has rejected something, by the name of its setting or, in lower case, of what is limited, and who has reached it. */
+export type LimitReport = (limit: string, client?: Client) => void;
 
 /** Milliseconds between two log lines about one limit. */
 const LOG_INTERVAL = 60_000;
@@ -28,7 +28,7 @@ export class LimitLog {
     metrics.counter({
       name: "limits_hit_total",
       about:
-        "Requests, connections and messages that a limit has rejected, by the setting of the limit; HEAP if V8's heap was nearly full, PRESENCE if presences were too large or too many.",
+        "Requests, connections and messages that a limit has rejected, by the limit, in capitals if it is a setting; HEAP if V8's heap was nearly full, PRESENCE if presences were too large or too many.",
       labels: ["limit"],
       read: () => this.#counts.samples,
     });
@@ -40,7 +40,7 @@ export class LimitLog {
     known.count++;
     const now = performance.now();
     if (now - known.loggedAt < LOG_INTERVAL) return;
-    this.#log.warn({ limit, client: name, ...held, rejected: known.count }, `${limit} was reached`);
+    this.#log.warn({ limit, client: name, ...held, rejected: known.count }, `the limit ${limit} was reached`);
     known.loggedAt = now;
     known.count = 0;
   }

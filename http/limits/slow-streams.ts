@@ -73,10 +73,10 @@ export class SlowStreams {
 
   #break(watched: Watched): void {
     watched.isBroken = true;
-    this.#options.onLimit?.("STREAM_CONNECTIONS");
+    this.#options.onLimit?.("slow_stream");
     this.#options.log.info(
       { client: watched.network, sent: bytesOf(watched) },
-      "a stream was broken off, because its client read it slowly while others waited for STREAM_CONNECTIONS",
+      "a stream was broken off, because its client read it slowly while others waited for a connection",
     );
     watched.response.destroy();
   }

@@ -1,10 +1,10 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
+import type { HttpLimits } from "../limits.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
 import { closingText, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Routes } from "../pipeline/routes.ts";
@@ -17,7 +17,7 @@ import { spreadOut } from "./spread.ts";
 import type { Turns } from "./turns.ts";
 
 export type SocketLimits = Pick<
-  Config,
+  HttpLimits,
   "wsMaxConnectionsPerAddress" | "wsMaxMessageBytes" | "wsMessageRate" | "wsMessageRatePerAddress"
 >;
 
@@ -211,7 +211,7 @@ export class UpgradeGate {
     if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
     const client = this.#options.clients.of(networkOf(addressOf(request)));
     const isFull = client.isFull("sockets", limits.wsMaxConnectionsPerAddress);
-    return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", client, 429) : null;
+    return isFull ? this.#over("address_sockets", client, 429) : null;
   }
 
   #over(setting: string, client: Client, status: number): number {
@@ -237,9 +237,9 @@ export class UpgradeGate {
       this.#silent.delete(websocket);
       const over =
         messages.add() > wsMessageRate
-          ? "WS_MESSAGE_RATE"
+          ? "socket_messages"
           : client.exceeds("messages", wsMessageRatePerAddress)
-            ? "WS_MESSAGE_RATE_PER_ADDRESS"
+            ? "address_messages"
             : null;
       if (over === null) return;
       if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.(over, client);

@@ -7,10 +7,11 @@ import { parseNoting } from "../../db/exact-numbers.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
+import type { HttpLimits } from "../limits.ts";
 import type { Exchange } from "./exchange.ts";
 import { InvalidJson, parseJsonText } from "./json-text.ts";
 
-export type BodyLimits = Pick<Config, "bodyLimit" | "jsonMaxDepth">;
+export type BodyLimits = Pick<Config, "bodyLimit"> & Pick<HttpLimits, "jsonMaxDepth">;
 
 /**
  * Reads the body of a request as JSON. Throws Problem: 413 above the size, 415 for anything but application/json in UTF-8,

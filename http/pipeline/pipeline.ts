@@ -147,7 +147,7 @@ export class Pipeline {
   #refuse(queued: QueuedRequest): void {
     const { request, response } = queued;
     if (response.destroyed) return;
-    this.#options.onLimit?.("MAX_QUEUE_TIME");
+    this.#options.onLimit?.("process_queue");
     const head = this.#headOf(queued, []);
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () =>

@@ -134,7 +134,7 @@ function requests(numbers: Numbers): Html {
 function tallies(numbers: Numbers): Html {
   return html`
 ${tally(numbers, "Errors", { name: "errors_total", label: "code", head: "Code" })}
-${tally(numbers, "Limits that rejected something", { name: "limits_hit_total", label: "limit", head: "Setting" })}
+${tally(numbers, "Limits that rejected something", { name: "limits_hit_total", label: "limit", head: "Limit" })}
 ${tally(numbers, "Attempts at tasks", { name: "task_attempts_total", label: "outcome", head: "Outcome" })}`;
 }
 

@@ -31,7 +31,7 @@ export const FEDERATED_ROUTES: Routes = {
     operationId: "linkIdentity",
     summary: "Link an identity",
     description:
-      "Takes the code of a sign-in with `mode=link`. If the sign-in of the caller is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
+      "Takes the code of a sign-in with `mode=link`. If the sign-in of the caller is older than 10 minutes, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
     credential: "account",
     body: LinkBody,
     answer: created("The identity, with which the caller can sign in from now on.", IdentityAnswer),

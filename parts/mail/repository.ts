@@ -34,7 +34,7 @@ export type MailLimits = {
 
 /** A refused request: the limit that is reached, and the seconds to wait. */
 export type RefusedMail = {
-  readonly limit: "MAILS_PER_RECIPIENT" | "MAILS_PER_ADDRESS" | "MAILS_PER_HOUR";
+  readonly limit: "mailbox_mails" | "address_mails" | "all_mails";
   readonly retryAfter: number;
 };
 
@@ -90,8 +90,8 @@ export class MailRepository {
     const refused = await this.#functions.call<Limited | "malformed" | null>(call, values);
     if (refused === null || refused === "malformed") return refused;
     const { place, retryAfter } = refused;
-    const ofNetworks = place <= networks.length + 1 ? "MAILS_PER_ADDRESS" : "MAILS_PER_HOUR";
-    return { limit: place === 1 ? "MAILS_PER_RECIPIENT" : ofNetworks, retryAfter };
+    const ofNetworks = place <= networks.length + 1 ? "address_mails" : "all_mails";
+    return { limit: place === 1 ? "mailbox_mails" : ofNetworks, retryAfter };
   }
 
   /** Decides what is sent, and stores the token and the code. `validity` is seconds. */

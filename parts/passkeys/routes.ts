@@ -33,7 +33,7 @@ export const PASSKEY_ROUTES: Routes = {
     operationId: "beginPasskey",
     summary: "Start to add a passkey",
     description:
-      "Returns the options for `navigator.credentials.create`, valid for 5 minutes. If the sign-in is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless the password is sent, and the second factor if one is enabled; otherwise the body is ignored. Not allowed with an API key.",
+      "Returns the options for `navigator.credentials.create`, valid for 5 minutes. If the sign-in is older than 10 minutes, the response is 401 `PASSWORD_REQUIRED` unless the password is sent, and the second factor if one is enabled; otherwise the body is ignored. Not allowed with an API key.",
     credential: "account",
     handlerBody: [EnrolmentBody],
     isBodyOptional: true,

@@ -146,11 +146,10 @@ export const PASSWORD_IF_OLD = CONFIRMED.nullable()
   .optional()
   .meta({
     ...PASSWORD,
-    description: "The password. Required if the sign-in is older than `RECENT_SIGN_IN` seconds.",
+    description: "The password. Required if the sign-in is older than 10 minutes.",
   });
 
-const IF_ANY =
-  "Required unless the account has no password: then the sign-in must be at most `RECENT_SIGN_IN` seconds old.";
+const IF_ANY = "Required unless the account has no password: then the sign-in must be at most 10 minutes old.";
 
 /** The rules for the new password are checked later, together with "must differ from the old one". */
 export const PasswordBody = named("PasswordChange", {

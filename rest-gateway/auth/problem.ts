@@ -10,7 +10,7 @@ export const badFields = (faults: readonly Fault[], isMissing = false) =>
 
 export const missingPassword = (field: string) => badFields([{ field, message: `${field} is required` }], true);
 
-/** The sign-in is older than RECENT_SIGN_IN, so it may be that of a thief. */
+/** The sign-in is older than ten minutes, so it may be that of a thief. */
 export const passwordRequired = (seconds: number) =>
   problem("password required", { seconds, faults: [{ field: "password", message: "is required" }] });
 

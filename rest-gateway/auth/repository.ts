@@ -3,6 +3,7 @@ import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
+import type { AuthLimits } from "./limits.ts";
 import { loginForms } from "./login-names.ts";
 import { isSignupOpen, type NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
@@ -17,7 +18,7 @@ import type {
   ReservedAttempt,
 } from "./throttle.ts";
 
-type StoredSettings = Pick<Config, "mailsPerRecipient" | "emailConfirm" | "signup" | "usersEmail">;
+type StoredSettings = Pick<Config, "emailConfirm" | "signup" | "usersEmail"> & Pick<AuthLimits, "mailsPerRecipient">;
 
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". "pending": the link of an e-mail changes it. */
 export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too often" | "too many" | "ended";

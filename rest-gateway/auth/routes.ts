@@ -119,7 +119,7 @@ export const ROUTES: Routes = {
     operationId: "changeEmail",
     summary: "Change the e-mail",
     description:
-      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds if it was confirmed. Unless `EMAIL_CONFIRM` is off, the link that the new address receives changes it, and the response is 202 for every address. Not allowed with an API key.",
+      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for 30 days if it was confirmed. Unless `EMAIL_CONFIRM` is off, the link that the new address receives changes it, and the response is 202 for every address. Not allowed with an API key.",
     credential: "account",
     body: EmailBody,
     answer: ok("The e-mail is changed.", EmailAnswer),
@@ -149,7 +149,7 @@ export const ROUTES: Routes = {
     operationId: "createKey",
     summary: "Create a key",
     description:
-      "A client that sends the key in `X-API-Key` acts as its user. If the sign-in is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
+      "A client that sends the key in `X-API-Key` acts as its user. If the sign-in is older than 10 minutes, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
     credential: "account",
     body: KeyBody,
     answer: created("The key, which is shown only now.", NewKeyAnswer),
@@ -212,7 +212,7 @@ export const ROUTES: Routes = {
     operationId: "enableFactor",
     summary: "Start to enable a second factor",
     description:
-      "Returns a secret for an authenticator app. Send its first code to `/api/mfa/verify` within 10 minutes. If the sign-in is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless the password is sent; otherwise the body is ignored.",
+      "Returns a secret for an authenticator app. Send its first code to `/api/mfa/verify` within 10 minutes. If the sign-in is older than 10 minutes, the response is 401 `PASSWORD_REQUIRED` unless the password is sent; otherwise the body is ignored.",
     credential: "account",
     handlerBody: [EnrolmentBody],
     isBodyOptional: true,

@@ -1,5 +1,8 @@
 import type { Config } from "../../config/config.ts";
+import type { DatabaseLimits } from "../../db/limits.ts";
+import type { HttpLimits } from "../../http/limits.ts";
 import type { FederatedSettings } from "./federated.ts";
+import type { AuthLimits } from "./limits.ts";
 import type { MailSettings } from "./mail/mails.ts";
 import type { FactorSettings } from "./second-factor.ts";
 
@@ -12,11 +15,8 @@ export type AuthSettings = FactorSettings &
     | "dbAnonRole"
     | "dbRequestCredentials"
     | "loginAttempts"
-    | "loginAttemptsPerAddress"
     | "loginWindow"
-    | "registrationsPerAddress"
     | "auditRetention"
-    | "emailReservation"
     | "emailConfirm"
     | "usersEmail"
     | "sessionMaxAge"
@@ -25,15 +25,21 @@ export type AuthSettings = FactorSettings &
     | "corsOrigins"
     | "authReturnOrigins"
     | "mfaIssuer"
-    | "mfaAttempts"
-    | "recentSignIn"
-    | "apiKeysMax"
-    | "sessionsMax"
-    | "userMetadataBytes"
     | "jwtAud"
     | "mfaAal1"
     | "passkeyDomain"
     | "passwordRules"
     | "bodyLimit"
-    | "jsonMaxDepth"
-  >;
+  > &
+  Pick<
+    AuthLimits,
+    | "loginAttemptsPerAddress"
+    | "registrationsPerAddress"
+    | "emailReservation"
+    | "mfaAttempts"
+    | "apiKeysMax"
+    | "sessionsMax"
+    | "userMetadataBytes"
+  > &
+  Pick<DatabaseLimits, "recentSignIn"> &
+  Pick<HttpLimits, "jsonMaxDepth">;

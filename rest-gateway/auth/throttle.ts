@@ -4,10 +4,11 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Refusal } from "../../problems/credentials.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
+import type { AuthLimits } from "./limits.ts";
 import type { Signed } from "./passkeys/passkeys.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
-export type ThrottleLimits = LoginLimits & CodeLimits & Pick<Config, "registrationsPerAddress">;
+export type ThrottleLimits = LoginLimits & CodeLimits & Pick<AuthLimits, "registrationsPerAddress">;
 
 /** The ids of a reserved attempt. It must be settled. */
 export type ReservedAttempt = readonly number[];
@@ -18,7 +19,7 @@ export type Reservation = { readonly ids: ReservedAttempt } | { readonly retryAf
 /** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
 
-export type LoginLimits = Pick<Config, "loginAttempts" | "loginAttemptsPerAddress" | "loginWindow">;
+export type LoginLimits = Pick<Config, "loginAttempts" | "loginWindow"> & Pick<AuthLimits, "loginAttemptsPerAddress">;
 
 export type BegunLogin = {
   readonly account: Account | null;
@@ -29,7 +30,7 @@ export type BegunLogin = {
   readonly attempt: Reservation;
 };
 
-export type CodeLimits = Pick<Config, "mfaAttempts" | "loginWindow">;
+export type CodeLimits = Pick<Config, "loginWindow"> & Pick<AuthLimits, "mfaAttempts">;
 
 /** A code of the app is sent as its step, null if it is wrong; a backup code as its possible hashes. */
 export type CodeToTry = {
@@ -117,21 +118,21 @@ export class Throttle {
   async reserveCode(userId: string, { signal }: Client): Promise<ReservedAttempt> {
     const { mfaAttempts, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveCode(userId, mfaAttempts, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "MFA_ATTEMPTS"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "wrong_codes"), signal);
   }
 
   /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<ReservedAttempt> {
     const { registrationsPerAddress, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "REGISTRATIONS_PER_ADDRESS"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_registrations"), signal);
   }
 
   /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
   async reserveResponse({ address, signal }: Client): Promise<ReservedAttempt> {
     const { loginAttemptsPerAddress, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveResponse(address, loginAttemptsPerAddress, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "LOGIN_ATTEMPTS_PER_ADDRESS"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_logins"), signal);
   }
 
   /**
@@ -144,7 +145,7 @@ export class Throttle {
   ): Promise<TriedCode<Result>> {
     return this.#whenDecided(async () => {
       const tried = await change(this.#limits);
-      if (tried !== null && "retryAfter" in tried) throw this.#tooMany("MFA_ATTEMPTS", tried.retryAfter);
+      if (tried !== null && "retryAfter" in tried) throw this.#tooMany("wrong_codes", tried.retryAfter);
       return tried;
     }, signal);
   }
@@ -196,12 +197,12 @@ export class Throttle {
   }
 }
 
-/** The limits, by the names of their settings. */
+/** Of each limit, which a metric counts by its name. */
 const REASONS = {
   LOGIN_ATTEMPTS: "too many attempts",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "too many attempts",
-  MFA_ATTEMPTS: "too many attempts",
-  REGISTRATIONS_PER_ADDRESS: "too many registrations",
+  address_logins: "too many attempts",
+  wrong_codes: "too many attempts",
+  address_registrations: "too many registrations",
 } as const satisfies Record<string, Refusal>;
 
 const busy = () => problem("busy", { retryAfter: 1 });

@@ -7,6 +7,7 @@ import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { problemOf } from "../../db/errors.ts";
 import { type Db, dbOf } from "../../db/queries.ts";
+import type { HttpLimits } from "../../http/limits.ts";
 import { type BodyLimits, readJson } from "../../http/pipeline/body.ts";
 import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
@@ -42,7 +43,7 @@ export type Context = {
 
 type RouteOptions = {
   readonly application: { readonly routes: readonly (Route | Router)[] };
-  readonly settings: Pick<Config, "bodyLimit" | "dbAnonRole" | "jsonMaxDepth">;
+  readonly settings: Pick<Config, "bodyLimit" | "dbAnonRole"> & Pick<HttpLimits, "jsonMaxDepth">;
   readonly database: Pick<Database, "forRole">;
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly log: Logger;

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Config } from "../../config/config.ts";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
+import type { HttpLimits } from "../../http/limits.ts";
 import type { MediaType } from "../conventions/headers.ts";
+import type { RestLimits } from "../limits.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
@@ -155,4 +156,6 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ...["select", "columns", "on_conflict", "order", "limit", "offset", "and", "or"],
 ]);
 
-export type ParseLimits = PatternLimits & Pick<Config, "jsonMaxDepth" | "restMaxEmbedDepth" | "restMaxConditionDepth">;
+export type ParseLimits = PatternLimits &
+  Pick<HttpLimits, "jsonMaxDepth"> &
+  Pick<RestLimits, "restMaxEmbedDepth" | "restMaxConditionDepth">;

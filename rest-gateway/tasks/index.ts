@@ -12,6 +12,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
 import { prefixOf } from "../conventions/version.ts";
 import { acceptedBody, TaskEndpoint, taskUrl } from "./endpoint.ts";
+import type { AllTaskLimits } from "./limits.ts";
 import { cronItemsOf, handlersOf, type OwnTask } from "./own-task.ts";
 import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
@@ -21,7 +22,8 @@ import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
 
 export type TaskSettings = TaskLimits &
   QueueOptions["settings"] &
-  Pick<Config, "taskConcurrency" | "taskRetention" | "taskAnonymousRetention" | "drainTimeout">;
+  Pick<Config, "taskConcurrency" | "drainTimeout"> &
+  Pick<AllTaskLimits, "taskRetention" | "taskAnonymousRetention">;
 
 type TaskOptions = {
   readonly settings: TaskSettings;

@@ -1,9 +1,9 @@
 import type pg from "pg";
-import type { Config } from "../../config/config.ts";
 import type { Database } from "../../db/database.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { RawRow } from "../../db/wire/connection.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
+import type { AllTaskLimits } from "./limits.ts";
 import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 
 /** The state of a task, without its result. Times are ISO 8601. */
@@ -21,7 +21,7 @@ export type TaskState = {
 };
 
 export type TaskLimits = Pick<
-  Config,
+  AllTaskLimits,
   | "taskConcurrencyPerOwner"
   | "taskMaxPending"
   | "taskMaxResultBytes"

@@ -1,13 +1,10 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { getHeapStatistics } from "node:v8";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, readConfig } from "../../config/config.ts";
 import { helpText } from "../../config/help.ts";
-import { describeLimits } from "../../config/limits.ts";
-import { reloaded } from "../../config/reload.ts";
 import { describeSettings } from "../../config/settings.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
@@ -54,7 +51,6 @@ test("without settings the service uses an embedded database with demo data and 
     advisor: "on",
     settingsFile: "",
     metrics: true,
-    metricsMaxOperations: 100,
     adminPort: 0,
     tracing: false,
     adminHost: "127.0.0.1",
@@ -92,18 +88,9 @@ test("without settings the service uses an embedded database with demo data and 
     dbSchemas: ["public"],
     dbAnonRole: "anon",
     dbPool: 10,
-    dbPoolShort: 2 * availableParallelism() + 1,
     dbPoolTimeout: 10_000,
-    dbPoolQueue: 10,
-    dbPoolShare: 80,
     dbStatementTimeout: 10_000,
-    dbAnonStatementTimeout: 5000,
     dbPreparedStatements: 250,
-    dbSharedReads: 4,
-    dbMaxResultBytes: 16_777_216,
-    streamConnections: 5,
-    streamMaxRows: 0,
-    streamTimeout: 3_600_000,
     apiKeyRequired: true,
     dbExtraSearchPath: ["public", "extensions"],
     dbPreRequest: null,
@@ -116,19 +103,9 @@ test("without settings the service uses an embedded database with demo data and 
     clientErrorVerbosity: "verbose",
     dbRequestCredentials: false,
     dbPlan: false,
-    restMaxEmbedDepth: 10,
-    restMaxConditionDepth: 20,
-    emailReservation: 2_592_000,
-    restMaxEmbeds: 500,
-    restMaxEmbedFilters: 20,
-    restMaxConditions: 1000,
-    restMaxPatterns: 20,
-    restMaxPatternLength: 200,
-    restBodyLimit: 16_777_216,
     openapi: "follow-privileges",
     passkeyDomain: "",
     passwordRules: { length: 12, classes: ["upper", "lower", "digit", "special"] },
-    apiMaxRecords: 10_000,
     apiV1Status: { status: "supported", sunset: null, guide: "" },
     mailUrl: "keep",
     mailFrom: "",
@@ -136,25 +113,10 @@ test("without settings the service uses an embedded database with demo data and 
     mailLinkTtl: 3600,
     signup: "open",
     emailConfirm: "off",
-    mailsPerRecipient: 5,
-    mailsPerAddress: 30,
-    mailsPerHour: 1000,
     taskAnonymous: true,
-    taskAnonymousRetention: 3600,
     taskConcurrency: 2,
-    taskConcurrencyPerOwner: 1,
-    taskTimeout: 600_000,
-    taskMaxPending: 100,
-    taskMaxResultBytes: 67_108_864,
-    taskMaxStoredBytes: 2_147_483_648,
-    taskMaxStoredBytesPerOwner: 268_435_456,
-    taskRetention: 604_800,
     graphqlMaxDepth: 15,
     graphqlMaxComplexity: 1000,
-    graphqlMaxSearches: 20,
-    graphqlMaxTokens: 20_000,
-    graphqlMaxPageSize: 1000,
-    graphqlMaxRows: 100_000,
     graphqlMaxTables: 300,
     instanceId: "embedded",
     changesUrl: "",
@@ -167,65 +129,34 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlDocuments: { mode: "off", byId: new Map() },
     parts: [],
     bodyLimit: 1_048_576,
-    cacheMemory: expect.any(Number),
-    jsonMaxDepth: 64,
     loginAttempts: 5,
-    loginAttemptsPerAddress: 100,
     loginWindow: 900,
     redisUrl: "",
     replicaMaxLag: 2000,
-    replicaMaxWait: 50,
     replicaSticky: 5000,
-    registrationsPerAddress: 60,
     auditRetention: 7_776_000,
     authPagesUrl: "",
-    apiKeysMax: 50,
-    sessionsMax: 100,
-    userMetadataBytes: 4096,
     mfaAal1: "limited",
     sessionMaxAge: 43_200,
     accessTokenTtl: 3600,
     jwtRefreshGrace: 0,
-    recentSignIn: 600,
     mfaKey: "",
     mfaPreviousKey: "",
     mfaIssuer: "Content Service",
-    mfaAttempts: 5,
-    changesMaxBytes: 67_108_864,
-    changesOpenTimeout: 8000,
-    changesPolicyTimeout: 2000,
-    sseHeartbeat: 15,
     clientMemory: "",
-    clientMemoryPerAddress: "",
     rateLimit: 600,
     maxConnections: 10_000,
-    maxConnectionsPerAddress: 1000,
-    maxQueueTime: 200,
-    sendTimeout: 30_000,
-    wsMaxConnectionsPerAddress: 100,
-    wsMaxMessageBytes: 65_536,
-    wsMessageRate: 100,
-    wsMessageRatePerAddress: 2000,
-    realtimeMaxChannels: 100,
-    realtimeJoinRate: 100,
-    realtimeMaxChannelsPerAddress: 5000,
-    realtimeJoinRatePerAddress: 200,
-    realtimeMaxChangeBytes: 1_048_576,
-    wsMaxSubscriptions: 100,
-    wsMaxBufferedBytes: 1_048_576,
     corsOrigins: ["*"],
     trustProxy: [],
     usersEmail: "private",
     logLevel: "info",
     drainTimeout: 10_000,
     drainDelay: 0,
-    drainSpread: 5000,
     takeover: "",
     embedded: true,
     appSettings: [],
     ignored: [],
     isDbMaxRowsSet: false,
-    limits: {},
   });
 });
 
@@ -247,11 +178,6 @@ test.each([
 ])("requests are traced if %o names a collector: %s", (environment, tracing) =>
   expect(readConfig(environment).tracing).toBe(tracing),
 );
-
-test("caches have a thirty-second of the heap, and at least 64 MiB", () => {
-  const share = Math.floor(getHeapStatistics().heap_size_limit / 32);
-  expect(readConfig({}).cacheMemory).toBe(Math.max(67_108_864, share));
-});
 
 test("with DATABASE_URL the demo data are off by default", () => {
   expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none" });
@@ -276,17 +202,6 @@ test.each([
   expect(() => readConfig({ [name]: "" })).not.toThrow();
 });
 
-test.each([
-  ["on this machine", "postgres://u:p@localhost/d", "", 2 * availableParallelism() + 1],
-  ["on this machine", "postgres://u:p@127.0.0.1:5432/d", "", 2 * availableParallelism() + 1],
-  ["on this machine, by a socket", "postgres://u:p@%2Fvar%2Frun%2Fpostgresql/d", "", 2 * availableParallelism() + 1],
-  ["elsewhere", DATABASE_URL, "", 20],
-  ["elsewhere, behind a pooler on this machine", "postgres://u:p@localhost/d", DATABASE_URL, 20],
-])("short transactions and shared reads are limited for a database %s", (_, url, directUrl, count) => {
-  const environment = { ...OWN, DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DB_POOL: "20" };
-  expect(readConfig(environment)).toMatchObject({ dbPoolShort: count, dbSharedReads: directUrl === "" ? 4 : 0 });
-});
-
 test("OPENAPI=disabled means off", () => {
   expect(readConfig({ OPENAPI: "disabled" }).openapi).toBe("off");
 });
@@ -305,31 +220,8 @@ test("anonymous callers may have tasks on the embedded database, and not with DA
   expect(readConfig({ ...OWN, TASK_ANONYMOUS: "on" }).taskAnonymous).toBe(true);
 });
 
-test.each([
-  [{}, 1],
-  [{ TASK_CONCURRENCY: "1" }, 1],
-  [{ TASK_CONCURRENCY: "5" }, 2],
-  [{ TASK_CONCURRENCY: "5", WORKERS: "4" }, 10],
-])("with %j, %i tasks of a caller run at the same time", (settings, expected) => {
-  expect(readConfig(settings).taskConcurrencyPerOwner).toBe(expected);
-});
-
-// A number that no operator has a reason to change belongs in config/limits.ts.
+// A number that no operator has a reason to change belongs in the limits.ts of its room.
 test("there are at most 99 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(99));
-
-test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
-  expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
-  expect(errorOf({ [name]: "1" })).toBe(
-    `${name} is not a setting of this service; npx content-service start --help lists all settings`,
-  );
-});
-
-test("a test can replace a limit, also when the setting that it follows changes", () => {
-  const lowered = readConfig({}, { limits: { REST_MAX_EMBEDS: 3, REST_BODY_LIMIT: 2000 } });
-  expect(lowered).toMatchObject({ restMaxEmbeds: 3, restBodyLimit: 2000, restMaxPatterns: 20 });
-  const { config } = reloaded(lowered, readConfig({ BODY_LIMIT: "1000", DB_MAX_ROWS: "5" }));
-  expect(config).toMatchObject({ dbMaxRows: 5, restMaxEmbeds: 3, restBodyLimit: 2000 });
-});
 
 test("an empty value means unset", () => {
   const empty = Object.fromEntries(describeSettings().map(({ name }) => [name, ""]));
@@ -349,8 +241,8 @@ test.each([
   ["BASE_URL", "https://api.example.com/v1/", { baseUrl: "https://api.example.com/v1" }],
   ["DB_SCHEMAS", "public, api ,shop", { dbSchemas: ["public", "api", "shop"] }],
   ["DB_STATEMENT_TIMEOUT", "0", { dbStatementTimeout: 0 }],
-  ["BODY_LIMIT", "1000", { bodyLimit: 1000, restBodyLimit: 16_000, wsMaxMessageBytes: 63 }],
-  ["MAX_CONNECTIONS", "500", { maxConnectionsPerAddress: 50, wsMaxConnectionsPerAddress: 5 }],
+  ["BODY_LIMIT", "1000", { bodyLimit: 1000 }],
+  ["MAX_CONNECTIONS", "500", { maxConnections: 500 }],
   ["API_V1_STATUS", "deprecated", { apiV1Status: { status: "deprecated", sunset: null, guide: "" } }],
   ["API_V1_STATUS", "deprecated 2027-06-30", { apiV1Status: { sunset: new Date("2027-06-30T00:00:00Z"), guide: "" } }],
   [
@@ -366,11 +258,9 @@ test.each([
   ["CORS_ORIGINS", ",", { corsOrigins: [] }],
   ["DB_EXTRA_SEARCH_PATH", "extensions,Back Office", { dbExtraSearchPath: ["extensions", "Back Office"] }],
   ["DB_MAX_ROWS", "0", { dbMaxRows: 0 }],
-  ["DB_MAX_ROWS", "50", { dbMaxRows: 50, streamMaxRows: 50 }],
-  ["PGRST_DB_MAX_ROWS", "50", { dbMaxRows: 50, streamMaxRows: 50 }],
-  ["PGRST_DB_MAX_ROWS", "1000", { dbMaxRows: 1000, streamMaxRows: 1000 }],
-  ["DB_PREPARED_STATEMENTS", "0", { dbSharedReads: 0 }],
-  ["DB_POOL", "1", { streamConnections: 0 }],
+  ["DB_MAX_ROWS", "50", { dbMaxRows: 50, isDbMaxRowsSet: true }],
+  ["PGRST_DB_MAX_ROWS", "50", { dbMaxRows: 50, isDbMaxRowsSet: true }],
+  ["PGRST_DB_MAX_ROWS", "1000", { dbMaxRows: 1000, isDbMaxRowsSet: true }],
   ["DB_TX_END", "rollback-allow-override", { dbTxEnd: "rollback-allow-override" }],
   ["DB_PRE_REQUEST", "auth.check_request", { dbPreRequest: { schema: "auth", name: "check_request" } }],
   ["DB_PRE_REQUEST", "check_request", { dbPreRequest: { schema: null, name: "check_request" } }],

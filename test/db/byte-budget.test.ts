@@ -5,7 +5,7 @@ import { ByteBudget, type Holding, KINDS, Recipient } from "../../db/admission/b
 import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
 
 const MEBIBYTE = 1_048_576;
-const UNSET = { clientMemory: "", clientMemoryPerAddress: "" } as const;
+const UNSET = { clientMemory: "", clientMemoryPerAddress: undefined } as const;
 
 /** A holder that remembers whether it has been ended. */
 class Holder {

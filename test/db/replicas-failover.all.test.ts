@@ -31,7 +31,7 @@ beforeAll(async () => {
     DATABASE_REPLICA_URLS: [follower.url, ahead.url].join(),
     // None of them is excluded because it is behind.
     REPLICA_MAX_LAG: "60000",
-    REPLICA_MAX_WAIT: "0",
+    replicaMaxWait: 0,
   };
   service = await startTestService(settings, rig.primary, log);
   await rig.primary.owner.query(NOTES);

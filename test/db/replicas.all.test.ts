@@ -14,7 +14,7 @@ import {
   untilUsed,
 } from "../support/replica-rig.ts";
 import { type RestSent, sendRest } from "../support/rest-client.ts";
-import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { type DemoUser, startTestService, type TestService, type TestSettings } from "../support/service.ts";
 import { type TestReplica, whileDisturbed } from "../support/streaming-replica.ts";
 import { POLL } from "../support/until.ts";
 
@@ -49,7 +49,7 @@ let service: TestService;
 /** Waits for replicas, however long it takes. */
 let patient: TestService;
 
-const startService = (settings: Readonly<Record<string, string>>) =>
+const startService = (settings: TestSettings) =>
   startTestService(
     {
       GRAPHQL_MAX_TABLES: "0",
@@ -74,9 +74,9 @@ beforeAll(async () => {
   second = rig.replicas[1]!;
   const foreign = new URL(inject("clusterUrl"));
   const isNoReplica = `${urls()},postgres://${foreign.host}`;
-  service = await startService({ REPLICA_MAX_WAIT: "0", DATABASE_REPLICA_URLS: isNoReplica });
+  service = await startService({ replicaMaxWait: 0, DATABASE_REPLICA_URLS: isNoReplica });
   await rig.primary.owner.query(NOTES);
-  patient = await startService({ REPLICA_MAX_WAIT: "60000" });
+  patient = await startService({ replicaMaxWait: 60_000 });
   await usesReplicas();
   return async () => {
     await service.stop();
@@ -201,7 +201,7 @@ describe("while the replicas are behind", () => {
   });
 
   test("the client of the documentation sees its last write at every instance", async () => {
-    const other = await startService({ REPLICA_MAX_WAIT: "0" });
+    const other = await startService({ replicaMaxWait: 0 });
     onTestFinished(() => other.stop());
     await untilUsed(rig, other);
     await pauseReplicas();
@@ -302,7 +302,7 @@ describe("while the replicas are behind", () => {
   });
 
   test("a replica that is behind by more than REPLICA_MAX_LAG answers nothing until it has caught up", async () => {
-    const strict = await startService({ REPLICA_MAX_LAG: "1000", REPLICA_MAX_WAIT: "0" });
+    const strict = await startService({ REPLICA_MAX_LAG: "1000", replicaMaxWait: 0 });
     onTestFinished(() => strict.stop());
     await expect.poll(() => asksReplica(strict, { as: "bob" }), POLL).toBe(true);
     await pauseReplicas();

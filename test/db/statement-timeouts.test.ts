@@ -65,8 +65,8 @@ const setRole = (text: string) => `
   do $$ begin execute format('alter role authenticated in database %I ', current_database()) || $q$${text}$q$; end $$;
   notify pgrst, 'reload schema'`;
 
-describe("DB_ANON_STATEMENT_TIMEOUT limits callers without credentials, and the setting of a role its callers", () => {
-  const settings = { USERS_WRITE: "open", DB_ANON_STATEMENT_TIMEOUT: "4000", GRAPHQL_MAX_TABLES: "300" };
+describe("dbAnonStatementTimeout limits callers without credentials, and the setting of a role its callers", () => {
+  const settings = { USERS_WRITE: "open", dbAnonStatementTimeout: 4000, GRAPHQL_MAX_TABLES: "300" };
   const { service, rows, sql } = useRest(settings, SHOW + setRole("set statement_timeout = '3s'"));
 
   test("in GraphQL", async () => {

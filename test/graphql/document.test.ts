@@ -9,7 +9,7 @@ const LIMITS = {
 };
 const SCHEMA = buildSchema("type Query { a: Int }");
 
-/** `bytes` is CACHE_MEMORY. */
+/** `bytes` is cacheMemory. */
 function newCache(bytes = Number.POSITIVE_INFINITY): DocumentCache {
   const memory = new CacheMemory();
   memory.limitTo(bytes);
@@ -34,7 +34,7 @@ test("a document is kept from the second time on, also among ever new ones", () 
   expect(cache.check("{ a }")).toBe(kept);
 });
 
-describe("with CACHE_MEMORY of 64 MB", () => {
+describe("with cacheMemory of 64 MB", () => {
   test("the least recently used documents are evicted", () => {
     const cache = newCache(64_000_000);
     const first = keep(cache, "{ a }");

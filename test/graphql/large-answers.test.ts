@@ -3,7 +3,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ DB_MAX_RESULT_BYTES: "1000000", GRAPHQL_MAX_ROWS: "5000" });
+  service = await startTestService({ dbMaxResultBytes: 1_000_000, graphqlMaxRows: 5000 });
   // Ten articles of the one author that every nested list selects.
   await service.database.owner.query(`
     insert into articles (author_id, title, content, tags)

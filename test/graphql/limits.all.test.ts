@@ -6,10 +6,10 @@ const { article, content, data, errors, gql } = useService();
 const small = useService({
   GRAPHQL_MAX_DEPTH: "3",
   GRAPHQL_MAX_COMPLEXITY: "5",
-  GRAPHQL_MAX_SEARCHES: "2",
-  GRAPHQL_MAX_TOKENS: "500",
-  GRAPHQL_MAX_PAGE_SIZE: "20",
-  JSON_MAX_DEPTH: "12",
+  graphqlMaxSearches: 2,
+  graphqlMaxTokens: 500,
+  graphqlMaxPageSize: 20,
+  jsonMaxDepth: 12,
 });
 
 /** A query with this depth: `user`, then `articles` and `author` in turn, then `id`. */
@@ -174,7 +174,7 @@ describe("a paging argument", () => {
     expect(await errors("query ($n: Int) { users(offset: $n) { id } }", { variables: { n } })).toEqual(expected);
   });
 
-  test("has the maximum GRAPHQL_MAX_PAGE_SIZE", async () => {
+  test("has the maximum graphqlMaxPageSize", async () => {
     expect(await small.errors("{ users(limit: 20) { id } articles(first: 20) { totalCount } }")).toEqual([]);
     expect(await small.errors("{ users(limit: 21) { id } }")).toEqual(REFUSED("limit", 20));
     expect(await small.errors("{ articles(first: 21) { totalCount } }")).toEqual(REFUSED("first", 20));
@@ -192,7 +192,7 @@ describe("the setting", () => {
     expect(await small.errors(fields(6))).toEqual(tooComplex(6, 5));
   });
 
-  test("GRAPHQL_MAX_TOKENS limits the tokens of a document", async () => {
+  test("graphqlMaxTokens limits the tokens of a document", async () => {
     const tooLong = (max: number) => [
       `VALIDATION_ERROR: Syntax Error: Document contains more that ${max} tokens. Parsing aborted.`,
     ];
@@ -201,7 +201,7 @@ describe("the setting", () => {
     expect(await errors(`{ ${"a ".repeat(19_998)}}`)).toEqual(tooComplex(19_998));
   });
 
-  test("JSON_MAX_DEPTH limits the levels of brackets of the body and of the document", async () => {
+  test("jsonMaxDepth limits the levels of brackets of the body and of the document", async () => {
     const list = (depth: number) => `{ user(id: ${"[".repeat(depth - 2)}1${"]".repeat(depth - 2)}) { id } }`;
     expect(await small.errors(list(12))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: ID cannot represent/)]);
     expect(await small.errors(list(13))).toEqual([
@@ -215,7 +215,7 @@ describe("the setting", () => {
     });
   });
 
-  test("JSON_MAX_DEPTH does not count brackets in strings and comments", async () => {
+  test("jsonMaxDepth does not count brackets in strings and comments", async () => {
     const brackets = "{[(".repeat(100);
     expect(await data(`{ # ${brackets}\n search(keyword: "${brackets}\\"${brackets}") { id } }`)).toEqual({
       search: [],
@@ -244,7 +244,7 @@ describe("searches by keyword", () => {
   const search = 'search(keyword: "e") { id }';
   const filtered = 'articles(filter: { keyword: "e" }) { totalCount }';
 
-  test("at most GRAPHQL_MAX_SEARCHES in an operation, with fragments expanded", async () => {
+  test("at most graphqlMaxSearches in an operation, with fragments expanded", async () => {
     expect(await errors(`{ ${aliases(search, 20)} }`)).toEqual([]);
     expect(await errors(`{ ${aliases(search, 21)} }`)).toEqual(tooMany(21, 20));
     expect(await errors(`{ ${aliases(filtered, 21)} }`)).toEqual(tooMany(21, 20));

@@ -33,9 +33,9 @@ beforeAll(async () => {
     ...{ METRICS: "on", SEED: "demo", REPLICA_MAX_LAG: "3600000", REPLICA_STICKY: "3600000" },
     DATABASE_REPLICA_URLS: rig.replicas.map(({ url }) => url).join(),
   };
-  service = await startTestService({ ...settings, REPLICA_MAX_WAIT: "0" }, rig.primary);
+  service = await startTestService({ ...settings, replicaMaxWait: 0 }, rig.primary);
   await rig.primary.owner.query(NOTES);
-  other = await startTestService({ ...settings, REPLICA_MAX_WAIT: "60000" }, rig.primary);
+  other = await startTestService({ ...settings, replicaMaxWait: 60_000 }, rig.primary);
   for (const at of [service, other])
     await vi.waitUntil(async () => !(await at.gql("{ countNotes onReplica }")).errors, POLL);
   await untilUsed(rig, service, other);

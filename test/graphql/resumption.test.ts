@@ -214,7 +214,7 @@ test.each([
   ["a subscription", "/graphql", { method: "POST", body: { query: CREATED } }],
   ["the stream of a table", "/rest/v1/articles?select=id", {}],
 ])("the first frame of %s has its position, also right after a start", async (_what, path, sent) => {
-  const fresh = await startTestService({ ...SETTINGS, SSE_HEARTBEAT: "3600" });
+  const fresh = await startTestService({ ...SETTINGS, sseHeartbeat: 3600 });
   onTestFinished(() => fresh.stop());
   const headers = { apikey: fresh.service.tokens.issueKey("anon") };
   const stream = new EventStreamClient(fresh.url + path, { headers, ...sent });

@@ -8,10 +8,10 @@ const MAX_UNSENT = 8_000_000;
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
-    WS_MAX_BUFFERED_BYTES: "65536",
-    CLIENT_MEMORY_PER_ADDRESS: String(MAX_UNSENT),
+    wsMaxBufferedBytes: 65_536,
+    clientMemoryPerAddress: MAX_UNSENT,
     // So that only the limits of bytes close a socket.
-    SEND_TIMEOUT: "600000",
+    sendTimeout: 600_000,
   });
   // The content of all articles has more bytes than the kernel buffers, and twice as many bytes as characters.
   await service.database.owner.query(`

@@ -7,7 +7,7 @@ import { POLL } from "../support/until.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ WS_MESSAGE_RATE: "10000", WS_MAX_BUFFERED_BYTES: "65536", INSTANCE_ID: "test" });
+  service = await startTestService({ wsMessageRate: 10_000, wsMaxBufferedBytes: 65_536, INSTANCE_ID: "test" });
 });
 afterAll(() => service.stop());
 // The next test must not count subscriptions that this one has left open.

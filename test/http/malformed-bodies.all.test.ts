@@ -3,7 +3,7 @@ import { sendPlain } from "../rest-gateway/resources/plain-http.ts";
 import { useService } from "../support/http-client.ts";
 
 const MIB = 1_048_576;
-const client = useService({ USERS_WRITE: "open", REST_BODY_LIMIT: String(MIB) });
+const client = useService({ USERS_WRITE: "open", restBodyLimit: MIB });
 
 const TABLE = ["POST /rest/v1/articles", "PATCH /rest/v1/articles?id=eq.1"];
 const USERS = ["POST /users", "PUT /users/1", "PATCH /users/1"];

@@ -103,7 +103,7 @@ test.each([
       `GET ${path} HTTP/1.1\r\n${[...lines, last ? "Connection: close" : "X-More: 1"].join("\r\n")}\r\n\r\n`;
     raw.write(Array.from({ length: 300 }, (_, i) => requestOf(i === 299)).join(""));
     await expect.poll(() => limits.length).toBeGreaterThan(10);
-    expect(new Set(limits)).toEqual(new Set(["MAX_QUEUE_TIME"]));
+    expect(new Set(limits)).toEqual(new Set(["process_queue"]));
     const refusal = () =>
       raw.text.split(/(?=HTTP\/1\.1 )/).find((response) => response.includes("more requests than")) ?? "";
     await expect.poll(() => refusal().trimEnd().endsWith("}")).toBe(true);

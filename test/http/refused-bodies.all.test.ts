@@ -9,8 +9,8 @@ import { openRaw } from "../support/raw-socket.ts";
 import { POLL } from "../support/until.ts";
 
 const MB = 1_000_000;
-const { service } = useService({ REST_BODY_LIMIT: "1000000" });
-const limited = useService({ REST_BODY_LIMIT: "1000000", RATE_LIMIT: "1" });
+const { service } = useService({ restBodyLimit: 1_000_000 });
+const limited = useService({ restBodyLimit: 1_000_000, RATE_LIMIT: "1" });
 
 type Sent = { readonly method: string; readonly path: string; readonly headers: Readonly<Record<string, string>> };
 /** Sends a body of so many bytes, and reads the whole response. Rejects if the client sees any error. */

@@ -11,9 +11,9 @@ const CONTENT = `update public.articles set content = repeat('x', ${CONTENT_BYTE
 const SETTINGS = {
   // One connection for each client.
   DB_POOL: "4",
-  DB_POOL_SHARE: "25",
+  dbPoolShare: 25,
   DB_POOL_TIMEOUT: "2000",
-  CLIENT_MEMORY_PER_ADDRESS: "1000000",
+  clientMemoryPerAddress: 1_000_000,
 };
 
 let service: TestService;

@@ -26,17 +26,17 @@ let slow: SlowRequest;
 beforeAll(async () => {
   [service, small] = await Promise.all([
     startTestService({
-      WS_MAX_CONNECTIONS_PER_ADDRESS: "1000",
-      WS_MESSAGE_RATE: "10000",
-      WS_MESSAGE_RATE_PER_ADDRESS: "100000",
+      wsMaxConnectionsPerAddress: 1000,
+      wsMessageRate: 10_000,
+      wsMessageRatePerAddress: 100_000,
       CORS_ORIGINS: "https://app.example, https://admin.example:8443",
     }),
     startTestService({
-      WS_MAX_CONNECTIONS_PER_ADDRESS: "3",
-      WS_MAX_SUBSCRIPTIONS: "2",
-      WS_MESSAGE_RATE: "20",
-      WS_MESSAGE_RATE_PER_ADDRESS: "30",
-      WS_MAX_MESSAGE_BYTES: "2000",
+      wsMaxConnectionsPerAddress: 3,
+      wsMaxSubscriptions: 2,
+      wsMessageRate: 20,
+      wsMessageRatePerAddress: 30,
+      wsMaxMessageBytes: 2000,
       TRUST_PROXY: "127.0.0.3",
     }),
   ]);
@@ -169,7 +169,7 @@ describe("only its own socket is closed by", () => {
     ["an invalid close code", frame(CLOSE, Buffer.from([0x03, 0xec])), 1002],
     ["text that is not UTF-8", frame(TEXT, Buffer.from([0x22, 0xc3, 0x28, 0x22])), 1007],
     ["a close reason that is not UTF-8", frame(CLOSE, Buffer.from([0x03, 0xe8, 0xc3, 0x28])), 1007],
-    ["more bytes than WS_MAX_MESSAGE_BYTES", frame(TEXT, "x".repeat(65_537)), 1009],
+    ["more bytes than wsMaxMessageBytes", frame(TEXT, "x".repeat(65_537)), 1009],
     ["a length of many gigabytes", frame(TEXT, "x", { length: 2 ** 40 }), 1009],
     [
       "a length of 64 set bits",
@@ -204,7 +204,7 @@ describe("only its own socket is closed by", () => {
   });
 });
 
-test("a message of WS_MAX_MESSAGE_BYTES passes, in fragments and as binary too", async () => {
+test("a message of wsMaxMessageBytes passes, in fragments and as binary too", async () => {
   const raw = await upgrade(service.url);
   const message = (length: number) =>
     JSON.stringify({ type: "ping", payload: { text: "" } }).replace('""', `"${"x".repeat(length)}"`);
@@ -326,7 +326,7 @@ async function openGate(accept: (socket: WebSocket) => void = () => {}) {
 
 describe("with limits,", () => {
   // The floods come from networks of their own: their messages would count for the next test.
-  test("more messages per second than WS_MESSAGE_RATE close the socket with 4429, and later messages are ignored", async () => {
+  test("more messages per second than wsMessageRate close the socket with 4429, and later messages are ignored", async () => {
     const raw = await openGraphQL(small.url, { localAddress: "127.0.0.3" });
     const subscribe = (id: number) =>
       frame(TEXT, JSON.stringify({ id: String(id), type: "subscribe", payload: { query: "{ __typename }" } }));
@@ -335,13 +335,13 @@ describe("with limits,", () => {
     expect(raw.messages().filter(({ type }) => type === "next").length).toBeLessThanOrEqual(40);
   });
 
-  test("pings count as messages for WS_MESSAGE_RATE", async () => {
+  test("pings count as messages for wsMessageRate", async () => {
     const raw = await openGraphQL(small.url, { localAddress: "127.0.0.4" });
     for (let i = 0; i < 50; i++) raw.write(frame(PING, ""));
     expect(await raw.closed()).toMatchObject({ code: 4429 });
   });
 
-  test("more messages per second from one IP address than WS_MESSAGE_RATE_PER_ADDRESS close the socket that sends them", async () => {
+  test("more messages per second from one IP address than wsMessageRatePerAddress close the socket that sends them", async () => {
     const [one, other, elsewhere] = [
       await openGraphQL(small.url, { localAddress: "127.0.0.5" }),
       await openGraphQL(small.url, { localAddress: "127.0.0.5" }),
@@ -359,7 +359,7 @@ describe("with limits,", () => {
     await expect.poll(() => elsewhere.messages().at(-1), POLL).toMatchObject({ type: "pong" });
   });
 
-  test("more sockets from one IP address than WS_MAX_CONNECTIONS_PER_ADDRESS are 429, and accepted after a close", async () => {
+  test("more sockets from one IP address than wsMaxConnectionsPerAddress are 429, and accepted after a close", async () => {
     const sockets = await Promise.all([1, 2, 3].map(() => openGraphQL(small.url)));
     const refused = await upgrade(small.url);
     expect((await refused.head()).headers).toMatch(/^HTTP\/1.1 429 [\s\S]*Retry-After: \d/);
@@ -382,7 +382,7 @@ describe("with limits,", () => {
     expect(small.service.open()).toMatchObject({ sockets: 4, addresses: 3 });
   });
 
-  test("more operations on one socket than WS_MAX_SUBSCRIPTIONS are RATE_LIMITED, until one ends", async () => {
+  test("more operations on one socket than wsMaxSubscriptions are RATE_LIMITED, until one ends", async () => {
     const client = connectClient(small);
     const [first] = [
       await client.subscribe("subscription { onArticleCreated { id } }"),
@@ -399,7 +399,7 @@ describe("with limits,", () => {
     await client.subscribe("subscription { onArticleCreated { id } }");
   });
 
-  test("a message larger than WS_MAX_MESSAGE_BYTES closes the socket with 1009", async () => {
+  test("a message larger than wsMaxMessageBytes closes the socket with 1009", async () => {
     const raw = await openGraphQL(small.url);
     raw.send({ type: "ping", payload: { text: "x".repeat(2000) } });
     expect(await raw.closed()).toMatchObject({ code: 1009 });

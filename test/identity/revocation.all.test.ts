@@ -5,7 +5,7 @@ import { type Service, startService } from "../../server.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { DEMO } from "../support/demo.ts";
 import { connect } from "../support/graphql-client.ts";
-import { JWT_SECRET, readTestConfig, startTestService, type TestService } from "../support/service.ts";
+import { JWT_SECRET, limitsIn, readTestConfig, startTestService, type TestService } from "../support/service.ts";
 import { appCode } from "../support/totp.ts";
 import { POLL } from "../support/until.ts";
 import { act, credentialsOf, DONE, INTERFACES, KINDS, type Kind, PASSWORD, REFUSED } from "./support.ts";
@@ -14,10 +14,10 @@ const SETTINGS = {
   JWT_REFRESH_GRACE: "0",
   USERS_WRITE: "owner",
   LOGIN_ATTEMPTS: "1000",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "100000",
+  loginAttemptsPerAddress: 100_000,
   // Two tasks of one caller occupy both processes.
   TASK_CONCURRENCY: "1",
-  TASK_CONCURRENCY_PER_OWNER: "2",
+  taskConcurrencyPerOwner: 2,
 };
 
 /** Two processes on one database, as on two machines. */
@@ -37,7 +37,10 @@ beforeAll(async () => {
   first = await startTestService(SETTINGS, database);
   const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", SEED: "none", RATE_LIMIT: "0", ...SETTINGS };
   const config = readTestConfig(environment, DEMO);
-  other = await startService(config, pino({ level: "silent" }), { application: applicationOf(DEMO, config) });
+  other = await startService(config, pino({ level: "silent" }), {
+    application: applicationOf(DEMO, config),
+    limits: limitsIn(SETTINGS),
+  });
   second = { ...first, url: other.url, service: other };
   passwordHash = (await sql("select password_hash from auth_private.accounts where user_id = 1"))[0].password_hash;
 });

@@ -4,10 +4,10 @@ import { WebSocket } from "ws";
 import { observe, useRealtime } from "../support/realtime.ts";
 
 const { client, receivedInserts, sql, url } = useRealtime({
-  CHANGES_MAX_BYTES: "20000000",
-  WS_MAX_BUFFERED_BYTES: "65536",
-  REALTIME_MAX_CHANNELS_PER_ADDRESS: "6",
-  REALTIME_JOIN_RATE_PER_ADDRESS: "12",
+  changesMaxBytes: 20_000_000,
+  wsMaxBufferedBytes: 65_536,
+  realtimeMaxChannelsPerAddress: 6,
+  realtimeJoinRatePerAddress: 12,
 });
 
 const NOTES = { event: "INSERT", schema: "public", table: "notes" };

@@ -7,8 +7,8 @@ import { WebSocket } from "ws";
 import { useRealtime } from "../support/realtime.ts";
 
 const { service, sql, url } = useRealtime({
-  REALTIME_MAX_CHANNELS: "3",
-  REALTIME_JOIN_RATE: "6",
+  realtimeMaxChannels: 3,
+  realtimeJoinRate: 6,
   CORS_ORIGINS: "https://app.example",
 });
 

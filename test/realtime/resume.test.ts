@@ -4,7 +4,7 @@ import { observe, observing, summary, useRealtime } from "../support/realtime.ts
 import { Relay } from "../support/relay.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 
-const { client, receivedInserts, service, sql } = useRealtime({ CHANGES_MAX_BYTES: "1000000" });
+const { client, receivedInserts, service, sql } = useRealtime({ changesMaxBytes: 1_000_000 });
 
 const NOTES = [{ event: "INSERT", schema: "public", table: "notes" }];
 const SOON = { reconnectAfterMs: () => 30 };

@@ -9,7 +9,7 @@ let service: TestService;
 let anonKey: string;
 let serviceKey: string;
 beforeAll(async () => {
-  const limits = { REGISTRATIONS_PER_ADDRESS: String(LIMIT), TRUST_PROXY: "127.0.0.1" };
+  const limits = { registrationsPerAddress: LIMIT, TRUST_PROXY: "127.0.0.1" };
   service = await startTestService({ USERS_WRITE: "owner", ...limits });
   anonKey = service.service.tokens.issueKey("anon");
   serviceKey = service.service.tokens.issueKey("service_role");
@@ -100,7 +100,7 @@ describe("users that callers add count like registrations", () => {
   test("of tasks, which together count as one network", async () => {
     const limited = await startTestService({
       USERS_WRITE: "owner",
-      REGISTRATIONS_PER_ADDRESS: "1",
+      registrationsPerAddress: 1,
       TASK_CONCURRENCY: "1",
       TASK_ANONYMOUS: "on",
     });
@@ -163,7 +163,7 @@ describe("several users at once", () => {
   });
 
   test("are not limited if every caller may change every user (USERS_WRITE=open)", async () => {
-    const open = await startTestService({ USERS_WRITE: "open", REGISTRATIONS_PER_ADDRESS: "1" });
+    const open = await startTestService({ USERS_WRITE: "open", registrationsPerAddress: 1 });
     const headers = { apikey: open.service.tokens.issueKey("anon") };
     expect((await post("/users", users(3, "open"), headers, open)).status).toBe(201);
     expect((await post("/users", newUser(), headers, open)).status).toBe(201);

@@ -6,8 +6,8 @@ import { sendJson } from "../support/json.ts";
 const PASSWORD = "Correct-Horse-7!";
 const WRONG = "Wrong-Horse-7!!!";
 const settings = { TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" };
-const client = useService({ ...settings, REGISTRATIONS_PER_ADDRESS: "2" });
-const strict = useService({ ...settings, LOGIN_ATTEMPTS: "1", REGISTRATIONS_PER_ADDRESS: "1" });
+const client = useService({ ...settings, registrationsPerAddress: 2 });
+const strict = useService({ ...settings, LOGIN_ATTEMPTS: "1", registrationsPerAddress: 1 });
 
 const from = (address: string) => ({ "x-forwarded-for": address });
 const login = (address: string, password: string, at = client, username = "ada") =>

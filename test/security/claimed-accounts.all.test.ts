@@ -45,10 +45,10 @@ test("an attacker who has created an account at a provider, without a password, 
 const THEIRS = "Mallorys-Horse-7!";
 const OWN = "Correct-Horse-7!";
 const LIMITS = {
-  MAILS_PER_RECIPIENT: "100",
-  MAILS_PER_ADDRESS: "1000",
-  REGISTRATIONS_PER_ADDRESS: "1000",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "1000",
+  mailsPerRecipient: 100,
+  mailsPerAddress: 1000,
+  registrationsPerAddress: 1000,
+  loginAttemptsPerAddress: 1000,
 };
 const required = useService({ ...server.settings, ...LIMITS, EMAIL_CONFIRM: "required" });
 const off = useService({ ...server.settings, ...LIMITS });

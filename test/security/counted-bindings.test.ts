@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ChannelClient } from "../support/channel-socket.ts";
 import { useRealtime } from "../support/realtime.ts";
 
-const { service, sql } = useRealtime({ RATE_LIMIT: "40", REALTIME_MAX_CHANNELS_PER_ADDRESS: "6" });
+const { service, sql } = useRealtime({ RATE_LIMIT: "40", realtimeMaxChannelsPerAddress: 6 });
 
 /** A socket from an address of its own. */
 const open = (address: string) => new ChannelClient(service(), address).open();

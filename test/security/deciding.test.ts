@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { type Observed, observing, summary, useRealtime } from "../support/realtime.ts";
 
-/** A filter `mood=lt.slow` takes as long as CHANGES_POLICY_TIMEOUT allows, and so does the policy of `slow_for_bob` for Bob. */
+/** A filter `mood=lt.slow` takes as long as changesPolicyTimeout allows, and so does the policy of `slow_for_bob` for Bob. */
 const DDL = `
   create type public.mood as enum ('calm', 'quick', 'slow');
   create table public.moods (id int primary key, mood public.mood not null);
@@ -26,7 +26,7 @@ const DDL = `
 `;
 
 // Longer than a test: what waits for a slow filter does not come at all.
-const { client, service, sql } = useRealtime({ CHANGES_POLICY_TIMEOUT: "90000" }, DDL);
+const { client, service, sql } = useRealtime({ changesPolicyTimeout: 90_000 }, DDL);
 
 const on = (table: string, filter?: string) => [{ event: "*", schema: "public", table, ...(filter && { filter }) }];
 
@@ -126,7 +126,7 @@ test("a filter that takes too long is asked alone once, and then ends its channe
   await expect
     .poll(() => slow.channels[0]!.system.at(-1)?.message)
     .toBe(
-      "RealtimeDisabledForConfiguration: the filter, or a policy of public.moods, takes longer than CHANGES_POLICY_TIMEOUT",
+      "RealtimeDisabledForConfiguration: the filter, or a policy of public.moods, takes too long: simplify it, or give it an index",
     );
   expect(others.map(({ states }) => states)).toEqual([["SUBSCRIBED"], ["SUBSCRIBED"]]);
 });

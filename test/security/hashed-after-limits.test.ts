@@ -7,8 +7,8 @@ import { failureOf, PASSWORD, useAuth } from "../parts/supabase-auth/support.ts"
 const LIMIT = 3;
 const { client, newUser, send, sql } = useAuth("bigint", {
   LOGIN_ATTEMPTS: String(LIMIT),
-  LOGIN_ATTEMPTS_PER_ADDRESS: String(LIMIT),
-  REGISTRATIONS_PER_ADDRESS: "1000",
+  loginAttemptsPerAddress: LIMIT,
+  registrationsPerAddress: 1000,
 });
 beforeEach(() => sql("delete from auth_private.attempts"));
 
@@ -37,7 +37,7 @@ describe("POST /auth/v1/verify with a password", () => {
     expect(hashes()).toBe(0);
   });
 
-  test("hashes none beyond LOGIN_ATTEMPTS_PER_ADDRESS", async () => {
+  test("hashes none beyond loginAttemptsPerAddress", async () => {
     const { email } = await newUser();
     const hashes = countHashes();
     for (let i = 0; i < LIMIT; i++) await verify(email, "000000");

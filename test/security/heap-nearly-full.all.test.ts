@@ -9,7 +9,7 @@ import { POLL } from "../support/until.ts";
 
 const ATTACKER = "127.0.0.2";
 const OTHER = "127.0.0.3";
-/** So many that none reaches WS_MAX_SUBSCRIPTIONS. */
+/** So many that none reaches wsMaxSubscriptions. */
 const SOCKETS = 10;
 
 const fields = Array.from({ length: 190 }, (_, i) => `a${i}: title`).join(" ");

@@ -63,7 +63,7 @@ const SETTINGS = {
   GRAPHQL_MAX_TABLES: "100",
   TASK_CONCURRENCY: "2",
   REALTIME: "on",
-  SSE_HEARTBEAT: "1",
+  sseHeartbeat: 1,
 };
 
 const route = defineRoute({

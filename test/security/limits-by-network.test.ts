@@ -1,32 +1,46 @@
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { LIMITS as FIXED } from "../../config/limits.ts";
+import { readConfig } from "../../config/config.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
 import { recipientOf } from "../../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
+import { withLimits } from "../../service/limits.ts";
 import { useService } from "../support/http-client.ts";
 import { type RawSocket, upgrade } from "../support/raw-socket.ts";
 import { POLL } from "../support/until.ts";
 
-/** Every setting and fixed limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
+/** Every setting and limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
 const LIMITS = [
-  ...["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "REGISTRATIONS_PER_ADDRESS"], // attempts-by-network.test.ts
-  ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.all.test.ts
-  ...["WS_MAX_CONNECTIONS_PER_ADDRESS", "WS_MESSAGE_RATE_PER_ADDRESS"],
-  ...["REALTIME_MAX_CHANNELS_PER_ADDRESS", "REALTIME_JOIN_RATE_PER_ADDRESS"],
-  ...["MAILS_PER_ADDRESS"], // test/parts/mail/sending.all.test.ts
+  ...["LOGIN_ATTEMPTS", "loginAttemptsPerAddress", "registrationsPerAddress"], // attempts-by-network.test.ts
+  ...["maxConnectionsPerAddress"], // test/http/connections.all.test.ts
+  ...["wsMaxConnectionsPerAddress", "wsMessageRatePerAddress"],
+  ...["realtimeMaxChannelsPerAddress", "realtimeJoinRatePerAddress"],
+  ...["mailsPerAddress"], // test/parts/mail/sending.all.test.ts
   ...["RATE_LIMIT"], // test/http/rate-limit.test.ts, operations-on-sockets.test.ts
-  ...["CLIENT_MEMORY_PER_ADDRESS", "DB_POOL_SHARE"],
-  ...["TASK_MAX_PENDING", "TASK_MAX_STORED_BYTES_PER_OWNER"],
+  ...["clientMemoryPerAddress", "dbPoolShare"],
+  ...["taskMaxPending", "taskMaxStoredBytesPerOwner"],
 ];
 
 /** Settings that have an address, or count regardless of it. */
-const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "MFA_ATTEMPTS", "REPLICA_STICKY"];
+const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "REPLICA_STICKY"];
+
+/** The comments of the limits: `{ restMaxEmbeds: { about: "Embedded relationships of a request." } }`. */
+const FIXED = Object.fromEntries(
+  globSync("{db,graphql,http,realtime,rest-gateway}/**/limits.ts")
+    .flatMap((file) => [...readFileSync(file, "utf8").matchAll(/\/\*\* (.*) \*\/\n {2}(\w+): /g)])
+    .map(([, about, name]) => [name!, { about: about! }]),
+);
+
+test("every limit has a comment", () => {
+  const settings = readConfig({});
+  const names = Object.keys(withLimits(settings)).filter((name) => !(name in settings));
+  expect(Object.keys(FIXED).sort()).toEqual(names.sort());
+});
 
 test("every setting and limit that counts by client is in the list", () => {
   const counting = Object.entries({ ...SETTINGS, ...FIXED })
-    .filter(([name, { about }]) => name.endsWith("_PER_ADDRESS") || about.includes("IP address"))
+    .filter(([name, { about }]) => name.endsWith("PerAddress") || about.includes("IP address"))
     .map(([name]) => name);
   expect(counting.sort()).toEqual([...LIMITS, ...NO_LIMITS].sort());
 });
@@ -76,9 +90,9 @@ test("anonymous callers of one network share the connections of the database, an
 
 describe("from the addresses of one IPv6 network,", () => {
   const client = useService({
-    ...{ TRUST_PROXY: "loopback", WS_MAX_CONNECTIONS_PER_ADDRESS: "3", WS_MESSAGE_RATE_PER_ADDRESS: "60" },
-    ...{ REALTIME_MAX_CHANNELS_PER_ADDRESS: "2", REALTIME_JOIN_RATE_PER_ADDRESS: "4" },
-    ...{ TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "1", CHANGES_MAX_BYTES: "1048576" },
+    ...{ TRUST_PROXY: "loopback", wsMaxConnectionsPerAddress: 3, wsMessageRatePerAddress: 60 },
+    ...{ realtimeMaxChannelsPerAddress: 2, realtimeJoinRatePerAddress: 4 },
+    ...{ TASK_ANONYMOUS: "on", taskMaxPending: 1, changesMaxBytes: 1_048_576 },
   });
   let count = 0;
   /** Clients at different addresses of a network that no other test uses. */

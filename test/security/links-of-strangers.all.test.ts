@@ -13,10 +13,10 @@ const server = await startMailServer();
 const settings = {
   ...server.settings,
   SIGNUP: "anonymous",
-  MAILS_PER_RECIPIENT: "100",
-  MAILS_PER_ADDRESS: "1000",
-  REGISTRATIONS_PER_ADDRESS: "1000",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "1000",
+  mailsPerRecipient: 100,
+  mailsPerAddress: 1000,
+  registrationsPerAddress: 1000,
+  loginAttemptsPerAddress: 1000,
 };
 const SERVICES = {
   required: useService({ ...settings, EMAIL_CONFIRM: "required" }),

@@ -20,7 +20,7 @@ const TIMES = 3;
 /** The least of so many turns counts: code that runs for the first time, and collections of the heap, are not meant. */
 const ROUNDS = 3;
 
-/** The sockets of one address: WS_MAX_CONNECTIONS_PER_ADDRESS is 100. */
+/** The sockets of one address: wsMaxConnectionsPerAddress is 100. */
 const SOCKETS = 90;
 
 type Case = {

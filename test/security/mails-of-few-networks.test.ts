@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 
 const client = useService({
-  ...{ MAIL_URL: "keep", MAILS_PER_ADDRESS: "20", MAILS_PER_HOUR: "40", METRICS: "on" },
+  ...{ MAIL_URL: "keep", mailsPerAddress: 20, mailsPerHour: 40, METRICS: "on" },
   TRUST_PROXY: "127.0.0.1",
 });
 

@@ -5,7 +5,7 @@ import { POLL } from "../support/until.ts";
 
 // One request in 20 seconds becomes available again.
 const client = useService({
-  ...{ RATE_LIMIT: "3", TRUST_PROXY: "loopback", WS_MESSAGE_RATE: "10000", CHANGES_MAX_BYTES: "1048576" },
+  ...{ RATE_LIMIT: "3", TRUST_PROXY: "loopback", wsMessageRate: 10_000, changesMaxBytes: 1_048_576 },
 });
 const url = () => client.service().url;
 

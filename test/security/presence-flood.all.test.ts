@@ -6,10 +6,10 @@ import { useRealtime } from "../support/realtime.ts";
 
 const { client, url } = useRealtime(
   {
-    WS_MAX_CONNECTIONS_PER_ADDRESS: "1000",
-    MAX_CONNECTIONS_PER_ADDRESS: "1000",
-    WS_MESSAGE_RATE_PER_ADDRESS: "100000",
-    REALTIME_JOIN_RATE_PER_ADDRESS: "10000",
+    wsMaxConnectionsPerAddress: 1000,
+    maxConnectionsPerAddress: 1000,
+    wsMessageRatePerAddress: 100_000,
+    realtimeJoinRatePerAddress: 10_000,
   },
   "",
 );

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { useRealtime } from "../support/realtime.ts";
 
-const { service, url } = useRealtime({ CLIENT_MEMORY: "4000000", CLIENT_MEMORY_PER_ADDRESS: "800000" }, "");
+const { service, url } = useRealtime({ CLIENT_MEMORY: "4000000", clientMemoryPerAddress: 800_000 }, "");
 
 /** Tracks 4 kB in 40 channels of one socket. Resolves to the answers. */
 async function track(localAddress: string): Promise<{ socket: WebSocket; refused: string[]; accepted: number }> {

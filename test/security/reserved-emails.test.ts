@@ -8,7 +8,7 @@ import { linkIn, startMailServer } from "../support/mail-server.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();
-const LIMITS = { REGISTRATIONS_PER_ADDRESS: "1000", MAILS_PER_ADDRESS: "1000" };
+const LIMITS = { registrationsPerAddress: 1000, mailsPerAddress: 1000 };
 const client = useService({ ...server.settings, ...LIMITS });
 const silent = useService(LIMITS);
 

@@ -18,9 +18,9 @@ beforeAll(async () => {
       'select repeat(''x'', 20000) from generate_series(1, n)';
     grant execute on function public.lines(int) to anon`);
   const settings = {
-    ...{ DB_POOL: "8", STREAM_CONNECTIONS: "4", DB_POOL_SHARE: "50", DB_POOL_TIMEOUT: "20000" },
+    ...{ DB_POOL: "8", streamConnections: 4, dbPoolShare: 50, DB_POOL_TIMEOUT: "20000" },
     // So that only the rate ends a stream.
-    SEND_TIMEOUT: "600000",
+    sendTimeout: 600_000,
     API_KEY_REQUIRED: "off",
   };
   service = await startTestService(settings, database);

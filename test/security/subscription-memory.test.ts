@@ -14,7 +14,7 @@ const GOING_AWAY = 1001;
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ CLIENT_MEMORY: String(10 * SHARE), CLIENT_MEMORY_PER_ADDRESS: String(SHARE) });
+  service = await startTestService({ CLIENT_MEMORY: String(10 * SHARE), clientMemoryPerAddress: SHARE });
   return () => service.stop();
 });
 

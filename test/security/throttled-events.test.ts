@@ -4,7 +4,7 @@ import { useService } from "../support/http-client.ts";
 let now = Date.now();
 const settings = {
   LOGIN_ATTEMPTS: "2",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "4",
+  loginAttemptsPerAddress: 4,
   LOGIN_WINDOW: "900",
   TRUST_PROXY: "127.0.0.1",
 };
@@ -27,7 +27,7 @@ test("refused logins are one event for each limit, network and window, with thei
   expect(await events()).toEqual([{ user: "1", detail: { ...account, count: 7 } }]);
   for (const name of ["bob", "bob", "bob", "carol", "dora"])
     expect([401, 429]).toContain(await login(name, "203.0.113.7"));
-  const network = { limit: "LOGIN_ATTEMPTS_PER_ADDRESS", network: "203.0.113.7" };
+  const network = { limit: "address_logins", network: "203.0.113.7" };
   expect(await events()).toEqual([
     { user: "1", detail: { ...account, count: 7 } },
     { user: "2", detail: { ...account, count: 1 } },

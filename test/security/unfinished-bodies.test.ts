@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
 const SHARE = 1_000_000;
-const SETTINGS = { CLIENT_MEMORY: String(4 * SHARE), CLIENT_MEMORY_PER_ADDRESS: String(SHARE) };
+const SETTINGS = { CLIENT_MEMORY: String(4 * SHARE), clientMemoryPerAddress: SHARE };
 const ATTACKER = "127.0.0.2";
 
 let service: TestService;

@@ -9,11 +9,11 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
     CLIENT_MEMORY: String(4 * SHARE),
-    CLIENT_MEMORY_PER_ADDRESS: String(SHARE),
-    WS_MESSAGE_RATE: "1000000",
-    WS_MESSAGE_RATE_PER_ADDRESS: "1000000",
+    clientMemoryPerAddress: SHARE,
+    wsMessageRate: 1_000_000,
+    wsMessageRatePerAddress: 1_000_000,
     // So that only the memory ends a socket.
-    SEND_TIMEOUT: "600000",
+    sendTimeout: 600_000,
   });
   return () => service.stop();
 });

@@ -13,7 +13,7 @@ import { POLL } from "../support/until.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  const settings = { METRICS: "on", METRICS_MAX_OPERATIONS: "2" };
+  const settings = { METRICS: "on", metricsMaxOperations: 2 };
   // On a busy machine, a thousand requests may wait longer than by default.
   service = await startTestService({ ...settings, DB_POOL_TIMEOUT: "60000" }, undefined, undefined, undefined, {
     buildsGraphQL: true,
@@ -106,7 +106,7 @@ test("10,000 random URLs add no series", async () => {
   expect(await names()).toEqual(before);
 });
 
-test("GraphQL operations are measured by name, and those above METRICS_MAX_OPERATIONS as other", async () => {
+test("GraphQL operations are measured by name, and those above metricsMaxOperations as other", async () => {
   for (const name of ["Names", "Second", "Third", "Fourth"]) await service.gql(`query ${name} { users { name } }`);
   await service.gql("{ users { name } }");
   const counts = await seriesOf("graphql_operation_duration_seconds_count");
@@ -139,7 +139,7 @@ test("quick reads of tables, users, functions and GraphQL that arrive together s
     return database;
   };
   const shares = await startTestService(
-    { METRICS: "on", DB_SHARED_READS: "100" },
+    { METRICS: "on", dbSharedReads: 100 },
     await withFunctions(await createTestDatabase()),
   );
   onTestFinished(() => shares.stop());

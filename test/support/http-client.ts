@@ -4,7 +4,14 @@ import request, { type Response } from "supertest";
 import { afterEach, beforeAll, beforeEach, expect } from "vitest";
 import type { Tracer } from "../../telemetry/span.ts";
 import { createTestDatabase } from "./database.ts";
-import { type Answer, type DemoUser, type GqlOptions, startTestService, type TestService } from "./service.ts";
+import {
+  type Answer,
+  type DemoUser,
+  type GqlOptions,
+  startTestService,
+  type TestService,
+  type TestSettings,
+} from "./service.ts";
 import { recordReceived, recordSent } from "./transcript.ts";
 
 type Row = Readonly<Record<string, any>>;
@@ -68,18 +75,14 @@ export type NewArticle = {
  * Starts a separate service for the test file. `settings` are environment variables; `clock` replaces that of the service, and `tracer`
  * follows its requests.
  */
-export function useService(
-  settings: Readonly<Record<string, string>> = {},
-  clock?: () => number,
-  tracer?: Tracer,
-): Client {
+export function useService(settings: TestSettings = {}, clock?: () => number, tracer?: Tracer): Client {
   return clientOf(useOwnService({ settings, clock, tracer }));
 }
 
 /** The service of a test file, after it has started, and SQL as the owner of its database. */
 export type OwnService = Pick<Client, "service" | "sql">;
 export type OwnOptions = {
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: TestSettings;
   /** Is run before the service starts. */
   readonly ddl?: string;
   readonly log?: Logger | undefined;

@@ -15,6 +15,7 @@ import { CurrentResources } from "../../rest-gateway/resources/current.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
 import { ResourceInterface } from "../../rest-gateway/resources/index.ts";
 import { PreferenceParser } from "../../rest-gateway/resources/parse/headers.ts";
+import { withLimits } from "../../service/limits.ts";
 import { createTestDatabase } from "./database.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 
@@ -44,7 +45,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const logins = await provisionLogins(test.owner, test.url, "a secret for the tests of resources");
     const database = new Database({
       settings: {
-        ...readConfig({}),
+        ...withLimits(readConfig({})),
         dbPool: 4,
         dbPoolShort: 4,
         dbPoolShare: 100,

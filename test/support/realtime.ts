@@ -6,7 +6,7 @@ import {
 } from "@supabase/supabase-js";
 import { afterEach, expect } from "vitest";
 import { useRest } from "./rest-client.ts";
-import type { DemoUser, TestService } from "./service.ts";
+import type { DemoUser, TestService, TestSettings } from "./service.ts";
 import { recorded } from "./transcript.ts";
 
 /** `todos` belong to their owner, `notes` may be read by everyone, `secrets` by no role. */
@@ -65,9 +65,9 @@ type ClientOptions = {
 const RecordedSocket = recorded(WebSocket);
 
 /** The Supabase clients of a test file for a separate service. They are disconnected after each test. */
-export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl = TABLES): RealtimeClients {
+export function useRealtime(settings: TestSettings = {}, ddl = TABLES): RealtimeClients {
   // On a busy machine, a policy may take longer than its default.
-  const { service, sql } = useRest({ CHANGES_POLICY_TIMEOUT: "60000", ...settings }, ddl);
+  const { service, sql } = useRest({ changesPolicyTimeout: 60_000, ...settings }, ddl);
   const clients: SupabaseClient<any, any>[] = [];
   let issued: string | undefined;
   const key = () => {

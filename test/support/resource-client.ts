@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { type JsonSent, type Reply, send, sentJson, useOwnService } from "./http-client.ts";
-import type { TestService } from "./service.ts";
+import type { TestService, TestSettings } from "./service.ts";
 
 export type ApiReply = Reply;
 export type ApiSent = JsonSent;
@@ -22,7 +22,7 @@ export type ResourceClient = {
 const OPEN = { USERS_WRITE: "open", TASK_ANONYMOUS: "on" };
 
 /** `USERS_WRITE` is open and `TASK_ANONYMOUS` on unless `settings` say otherwise; `ddl` is run before the service starts. */
-export function useResources(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): ResourceClient {
+export function useResources(settings: TestSettings = {}, ddl = "", log?: Logger): ResourceClient {
   const { service, sql } = useOwnService({ settings: { ...OPEN, GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
   const api = (request: string, sent: ApiSent = {}) => sendAs(service(), request, sent);
   return {

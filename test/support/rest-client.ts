@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { type JsonSent, type Reply, send, sentJson, useOwnService } from "./http-client.ts";
-import type { TestService } from "./service.ts";
+import type { TestService, TestSettings } from "./service.ts";
 
 export type RestReply = Reply;
 export type RestSent = JsonSent & { readonly method?: string };
@@ -19,7 +19,7 @@ export type RestClient = {
 };
 
 /** Without GraphQL unless `settings` enable it. `ddl` is run before the first test, and the service knows its tables. `log` receives the log. */
-export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): RestClient {
+export function useRest(settings: TestSettings = {}, ddl = "", log?: Logger): RestClient {
   const { service, sql } = useOwnService({ settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
   const rest = (path: string, sent: RestSent = {}) => sendRest(service(), path, sent);
   return {

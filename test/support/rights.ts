@@ -5,6 +5,7 @@ import type { Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { Database } from "../../db/database.ts";
 import { Rights } from "../../db/rights/rights.ts";
+import { withLimits } from "../../service/limits.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** Rights on the changes of `database`, whose queries run as the owner's login in the role of each caller. */
@@ -14,7 +15,7 @@ export async function openRights(
 ): Promise<OpenRights> {
   const database = new Database({
     settings: {
-      ...readConfig({}),
+      ...withLimits(readConfig({})),
       dbPool: 5,
       dbPoolShort: 5,
       dbPoolShare: 100,

@@ -3,7 +3,7 @@ import { beforeEach } from "vitest";
 import type { Tracer } from "../../telemetry/span.ts";
 import { useOwnService } from "./http-client.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
-import type { DemoUser, TestService } from "./service.ts";
+import type { DemoUser, TestService, TestSettings } from "./service.ts";
 import { appCode } from "./totp.ts";
 
 /** The password of the demo accounts. */
@@ -41,7 +41,7 @@ export type FactorClient = {
 };
 
 /** `tracer` follows the requests. */
-export function useFactors(settings: Readonly<Record<string, string>> = {}, tracer?: Tracer): FactorClient {
+export function useFactors(settings: TestSettings = {}, tracer?: Tracer): FactorClient {
   let now = Date.now();
   const own = { settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, clock: () => now, tracer };
   const { service, sql } = useOwnService(own);

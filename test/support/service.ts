@@ -2,9 +2,9 @@ import type { Logger } from "pino";
 import { applicationOf, settingsOf } from "../../app/application.ts";
 import { type Definition, NO_APPLICATION } from "../../app/load.ts";
 import { type Config, readConfig } from "../../config/config.ts";
-import { LIMITS } from "../../config/limits.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
+import type { Limits } from "../../service/limits.ts";
 import type { Tracer } from "../../telemetry/span.ts";
 import { hashCheaply } from "./cluster.ts";
 import { count } from "./counts.ts";
@@ -49,20 +49,22 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The configuration of environment variables, and of limits, which have no variable: `{ PORT: "0", REST_MAX_EMBEDS: "3" }`. */
-export function readTestConfig(settings: Readonly<Record<string, string>>, definition = NO_APPLICATION): Config {
-  const isLimit = ([name]: [string, string]) => name in LIMITS;
-  const limits = Object.entries(settings).filter(isLimit);
-  const environment = Object.entries(settings).filter((entry) => !isLimit(entry));
-  return readConfig(Object.fromEntries(environment), {
-    ...settingsOf(definition),
-    limits: Object.fromEntries(limits.map(([name, value]) => [name, Number(value)])),
-  });
-}
+/** Settings of the environment, and limits, which have no variable: `{ PORT: "0", restMaxEmbeds: 3 }`. */
+export type TestSettings = { readonly [setting: Uppercase<string>]: string } & Limits;
+
+/** The configuration of the settings, without the limits. */
+export const readTestConfig = (settings: TestSettings, definition = NO_APPLICATION): Config =>
+  readConfig(ofType("string", settings), settingsOf(definition));
+
+/** The limits among the settings. */
+export const limitsIn = (settings: TestSettings): Limits => ofType("number", settings);
+
+const ofType = (type: "string" | "number", settings: TestSettings): any =>
+  Object.fromEntries(Object.entries(settings).filter(([, value]) => typeof value === type));
 
 /** The real service with the demo on a new database, which is dropped at the end. `settings` are for `readTestConfig`; `log` and `clock` replace those of the service. */
 export async function startTestService(
-  settings: Readonly<Record<string, string>> = {},
+  settings: TestSettings = {},
   given?: TestDatabase,
   log?: Logger,
   clock?: () => number,
@@ -74,7 +76,7 @@ export async function startTestService(
 ): Promise<TestService> {
   count("services");
   const database = given ?? (await createTestDatabase());
-  const environment = {
+  const all: TestSettings = {
     DATABASE_URL: database.url,
     JWT_SECRET,
     PORT: "0",
@@ -82,20 +84,21 @@ export async function startTestService(
     SEED: "none",
     RATE_LIMIT: "0",
     // On a busy machine, a request that waits for the lock of a test may take longer.
-    DB_ANON_STATEMENT_TIMEOUT: "0",
+    dbAnonStatementTimeout: 0,
     // On a busy machine, many requests at once may take longer than a burst may.
-    DB_POOL_QUEUE: "0",
-    MAX_QUEUE_TIME: "0",
+    dbPoolQueue: 0,
+    maxQueueTime: 0,
     // A replication slot waits for the transactions of all tests that run on the server.
-    CHANGES_OPEN_TIMEOUT: "60000",
+    changesOpenTimeout: 60_000,
     // Only few tests are about them.
     ADVISOR: "off",
     TASK_CONCURRENCY: "0",
     ...settings,
   };
-  const config = readTestConfig(environment, definition);
+  const config = readTestConfig(all, definition);
   const service = await startService(config, log ?? createLog(config.logLevel), {
     application: applicationOf(definition, config),
+    limits: limitsIn(all),
     hashPassword: hashCheaply,
     // Most files have no GraphQL request.
     defersGraphQL: !buildsGraphQL,

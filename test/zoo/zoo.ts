@@ -78,14 +78,14 @@ export function useZoo(): () => Zoo {
           INSTANCE_ID: "zoo",
         },
         ...{
-          MAX_CONNECTIONS_PER_ADDRESS: "1000",
-          REALTIME_MAX_CHANNELS: "1000",
-          REALTIME_MAX_CHANNELS_PER_ADDRESS: "1000",
+          maxConnectionsPerAddress: 1000,
+          realtimeMaxChannels: 1000,
+          realtimeMaxChannelsPerAddress: 1000,
         },
         // On a busy machine, the filter of a subscription may take longer.
-        CHANGES_POLICY_TIMEOUT: "60000",
-        ...{ REALTIME_JOIN_RATE: "1000", REALTIME_JOIN_RATE_PER_ADDRESS: "1000", WS_MESSAGE_RATE: "2000" },
-        ...{ WS_MESSAGE_RATE_PER_ADDRESS: "2000", DB_EXTRA_SEARCH_PATH: "extensions" },
+        changesPolicyTimeout: 60_000,
+        ...{ realtimeJoinRate: 1000, realtimeJoinRatePerAddress: 1000, wsMessageRate: 2000 },
+        ...{ wsMessageRatePerAddress: 2000, DB_EXTRA_SEARCH_PATH: "extensions" },
       },
       database,
     );

@@ -173,7 +173,7 @@ begin
       jsonb_build_object(
         'limit', case
           when reached <= cardinality(networks) then 'LOGIN_ATTEMPTS'
-          else 'LOGIN_ATTEMPTS_PER_ADDRESS'
+          else 'address_logins'
         end,
         'network', networks[1 + (reached - 1) % cardinality(networks)]),
       begin_login.now,

@@ -287,7 +287,7 @@ end $$;
 comment on function auth_private.request_email(auth.user_id, text, text) is $$
 Unless EMAIL_CONFIRM=off, an account signs in with another e-mail after the link that it has received was used:
 "pending".
-The answer is the same for an address that is taken, whose owner hears of that. "too many": beyond MAILS_PER_RECIPIENT
+The answer is the same for an address that is taken, whose owner hears of that. "too many": beyond five e-mails
 requests of one account in an hour. Otherwise as auth_api.change_email.
 $$;
 

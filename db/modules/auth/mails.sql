@@ -80,7 +80,7 @@ begin
 end $$;
 
 comment on function auth_private.count_mail(text[]) is
-  'Counts an e-mail for this key; false beyond MAILS_PER_RECIPIENT in an hour.';
+  'Counts an e-mail for this key; false beyond the e-mails of a mailbox in an hour.';
 
 create or replace function auth_private.add_limited_mail(kind text, user_id auth.user_id, email text, data jsonb)
 returns void

@@ -16,7 +16,7 @@ begin
 end $$;
 
 comment on function auth_api.use_settings(jsonb) is $$
-Stores whether the service sends e-mails, MAILS_PER_RECIPIENT, EMAIL_CONFIRM, SIGNUP and USERS_EMAIL. The application
+Stores whether the service sends e-mails, how many to a mailbox, EMAIL_CONFIRM, SIGNUP and USERS_EMAIL. The application
 shows or hides e-mails when the last one changes.
 $$;
 
@@ -47,7 +47,7 @@ end $$;
 
 comment on function auth_private.add_notice(text, auth.user_id, text, jsonb) is $$
 Adds an e-mail about what has happened to an account, to this address, or to the one that the account signs in with.
-False if the service sends no e-mails, and beyond MAILS_PER_RECIPIENT of this kind in an hour.
+False if the service sends no e-mails, and beyond five e-mails of this kind in an hour.
 $$;
 
 create or replace function auth_private.notify_password() returns trigger

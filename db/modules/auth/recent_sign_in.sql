@@ -19,7 +19,7 @@ return coalesce(pg_catalog.current_setting('request.operator', true), '') = '' a
   false);
 
 comment on function auth.has_recent_sign_in() is $$
-Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a
+Whether the caller has proved the password, and the second factor, within the last ten minutes. Refreshing a
 token does not count; false for API keys, anonymous callers, and operators who act as a user.
 $$;
 

@@ -17,7 +17,7 @@ export const filterOf = (drafts: string | null) =>
 
 /** Rows of the list at first, and how many more on request. */
 export const PAGE = 8;
-/** Rows of a list at most: GRAPHQL_MAX_PAGE_SIZE. */
+/** The maximum of `first`. */
 export const MOST = 1000;
 export const ARTICLES = `query Articles($status: ArticleStatus, $filter: ArticleFilterInput, $first: Int) {
   articles(first: $first, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {

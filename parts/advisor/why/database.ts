@@ -10,6 +10,7 @@ import { loginName } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
 import { retryLocked } from "../../../db/follow/lock-retries.ts";
+import { databaseLimits } from "../../../db/limits.ts";
 import { readPolicies } from "../../../db/rights/policies.ts";
 import { Rights } from "../../../db/rights/rights.ts";
 import { setupOf } from "../setup.ts";
@@ -36,7 +37,7 @@ export async function withMissingChange<Result>(
   const url = ownerUrl(config);
   const { login, logins, read } = await readServiceSetup(config, url);
   const database = new Database({
-    settings: { ...config, dbPool: 2, dbPoolShort: 2, dbPreparedStatements: 0 },
+    settings: { ...config, ...databaseLimits(config), dbPool: 2, dbPoolShort: 2, dbPreparedStatements: 0 },
     logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
     anonymousRoles: [],
     log: pino({ level: "silent" }),
@@ -84,14 +85,15 @@ async function readServiceSetup(config: Config, url: string) {
 }
 
 function rightsOn(database: Database, catalog: Catalog, config: Config): Rights {
+  const limits = databaseLimits(config);
   return new Rights({
     database,
     catalog: { current: catalog, onChange: () => {}, refreshed: async () => {} },
-    timeout: config.changesPolicyTimeout,
+    timeout: limits.changesPolicyTimeout,
     hasPreRequest: config.dbPreRequest !== null,
     searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],
     appSettings: config.appSettings,
-    filterLimits: config,
+    filterLimits: limits,
     onInternalError: (error) => {
       throw error;
     },

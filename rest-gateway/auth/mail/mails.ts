@@ -5,6 +5,7 @@ import type { Account } from "../../../identity/account.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { Auth } from "../auth.ts";
 import type { AuthFunctions } from "../functions.ts";
+import type { AuthLimits } from "../limits.ts";
 import type { WrongPassword } from "../passwords.ts";
 import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
@@ -119,17 +120,8 @@ export type Link = {
 /** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
 export type TakenToken = { readonly account: Account; readonly token: object };
 
-export type MailSettings = Pick<
-  Config,
-  | "mailUrl"
-  | "mailFrom"
-  | "mailSecret"
-  | "authPagesUrl"
-  | "mailLinkTtl"
-  | "mailsPerRecipient"
-  | "mailsPerAddress"
-  | "mailsPerHour"
->;
+export type MailSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret" | "authPagesUrl" | "mailLinkTtl"> &
+  Pick<AuthLimits, "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
 
 /** Creates what a part brings. Throws ConfigError for a template that is not valid. */
 export type CreateMails = (options: {

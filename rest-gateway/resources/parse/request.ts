@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Config } from "../../../config/config.ts";
 import type { BodyLimits } from "../../../http/pipeline/body.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
@@ -7,6 +6,7 @@ import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
+import type { RestLimits } from "../../limits.ts";
 import type { CurrentResources } from "../current.ts";
 import {
   type Columns,
@@ -46,7 +46,7 @@ export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
 };
 
 export type ParseLimits = BodyLimits &
-  Pick<Config, "apiMaxRecords"> & {
+  Pick<RestLimits, "apiMaxRecords"> & {
     /** The rules for passwords; null without accounts. */
     readonly passwords: PasswordRules | null;
   };

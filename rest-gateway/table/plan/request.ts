@@ -2,6 +2,7 @@ import type { Config } from "../../../config/config.ts";
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
+import type { RestLimits } from "../../limits.ts";
 import { type Count, type Format, mayHideRows, type Plan, type ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
@@ -10,17 +11,15 @@ import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./change
 import { planFormat } from "./format.ts";
 import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
 
-export type PlanOptions = Pick<
-  Config,
-  "dbAggregates" | "restMaxEmbeds" | "restMaxEmbedFilters" | "dbPlan" | "safeUpdate"
-> & {
-  /** The maximum number of rows in a list; null without a limit. */
-  readonly maxRows: number | null;
-  /** The maximum number of rows in a result that is streamed; null without a limit. Undefined without streams. */
-  readonly maxStreamedRows?: number | null | undefined;
-  /** The maximum response body of a write in bytes; null without a limit. */
-  readonly maxBytes: number | null;
-};
+export type PlanOptions = Pick<Config, "dbAggregates" | "dbPlan" | "safeUpdate"> &
+  Pick<RestLimits, "restMaxEmbeds" | "restMaxEmbedFilters"> & {
+    /** The maximum number of rows in a list; null without a limit. */
+    readonly maxRows: number | null;
+    /** The maximum number of rows in a result that is streamed; null without a limit. Undefined without streams. */
+    readonly maxStreamedRows?: number | null | undefined;
+    /** The maximum response body of a write in bytes; null without a limit. */
+    readonly maxBytes: number | null;
+  };
 
 /** Resolves the names of a request in the catalog. Throws Problem for unknown names and invalid combinations. */
 export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {

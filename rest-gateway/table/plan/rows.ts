@@ -1,6 +1,7 @@
 import type { Config } from "../../../config/config.ts";
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
 import { problem } from "../../../problems/problem.ts";
+import type { RestLimits } from "../../limits.ts";
 import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { noRelationship, notEmbedded, spreadNeedsToOne, tooManyEmbedFilters, tooManyEmbeds } from "../problem.ts";
 import type { Query, QueryPart, SelectItem } from "../request.ts";
@@ -9,12 +10,13 @@ import { planOrder } from "./order.ts";
 import { findRelationship } from "./relationships.ts";
 
 /** Postgres takes very long to plan many conditions that test whether a relation has rows. */
-export type RowOptions = Pick<Config, "dbAggregates" | "restMaxEmbeds" | "restMaxEmbedFilters"> & {
-  /** The maximum length of each list; null without a limit. */
-  readonly maxRows: number | null;
-  /** The maximum length of the outermost list, if it differs. */
-  readonly maxOuterRows?: number | null;
-};
+export type RowOptions = Pick<Config, "dbAggregates"> &
+  Pick<RestLimits, "restMaxEmbeds" | "restMaxEmbedFilters"> & {
+    /** The maximum length of each list; null without a limit. */
+    readonly maxRows: number | null;
+    /** The maximum length of the outermost list, if it differs. */
+    readonly maxOuterRows?: number | null;
+  };
 
 type Field = Extract<SelectItem, { kind: "field" }>;
 type Embed = Extract<SelectItem, { kind: "embed" }>;

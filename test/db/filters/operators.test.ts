@@ -4,7 +4,7 @@ import { EventStreamClient } from "../../support/event-stream.ts";
 import { type Observed, observe, useRealtime } from "../../support/realtime.ts";
 
 const { client, service, sql } = useRealtime(
-  { REALTIME_MAX_CHANNELS: "200" },
+  { realtimeMaxChannels: 200 },
   `create table public.things (
      id bigint primary key, body text, room text, size numeric, flag boolean, tags text[], span int4range, found tsvector
    );

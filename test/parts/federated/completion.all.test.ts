@@ -14,7 +14,7 @@ const client = useFederated({
     oidcEntry(idp, { name: "closed", signUp: false }),
     oidcEntry(idp, { name: "staff", require: { groups: ["staff", "board"], email_verified: true } }),
   ],
-  settings: { AUTH_RETURN_ORIGINS: "https://app.example.com", LOGIN_ATTEMPTS: "1000", MFA_ATTEMPTS: "1000" },
+  settings: { AUTH_RETURN_ORIGINS: "https://app.example.com", LOGIN_ATTEMPTS: "1000", mfaAttempts: 1000 },
 });
 
 let browser: WebClient;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { afterEach, beforeAll } from "vitest";
 import { CLIENT_ID, CLIENT_SECRET, IdentityProvider, signInAt } from "../../support/identity-provider.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { startTestService, type TestService, type TestSettings } from "../../support/service.ts";
 import type { WebClient, WebPage } from "../../support/web-client.ts";
 
 export type LogLine = { readonly msg: string; readonly reason?: string; readonly detail?: string };
@@ -40,7 +40,7 @@ export const oidcEntry = ({ url }: IdentityProvider, more: object = {}): object 
 
 export type FederatedOptions = {
   readonly entries: (idp: IdentityProvider) => readonly object[];
-  readonly settings?: Readonly<Record<string, string>> | ((idp: IdentityProvider) => Promise<Record<string, string>>);
+  readonly settings?: TestSettings | ((idp: IdentityProvider) => Promise<TestSettings>);
   readonly clock?: () => number;
   readonly isThin?: boolean;
 };
@@ -65,7 +65,7 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
       AUTH_PROVIDERS: file,
       AUTH_PROVIDERS_LOOPBACK: "on",
       GRAPHQL_MAX_TABLES: "0",
-      LOGIN_ATTEMPTS_PER_ADDRESS: "10000",
+      loginAttemptsPerAddress: 10_000,
       ...more,
     };
     service = await startTestService(all, undefined, log, clock);

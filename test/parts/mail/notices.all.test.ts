@@ -8,7 +8,7 @@ import { appCode } from "../../support/totp.ts";
 const PASSWORD = "Correct-Horse-7!";
 const NEW = "Another-Horse-9?";
 const server = await startMailServer();
-const client = useService({ ...server.settings, MAILS_PER_ADDRESS: "1000" });
+const client = useService({ ...server.settings, mailsPerAddress: 1000 });
 const silent = useService();
 
 const FIREFOX = { "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0" };
@@ -113,7 +113,7 @@ describe("a notice", () => {
     expect(await subjectsTo(email)).toEqual(["A sign-in with a new device"]);
   });
 
-  test("of one kind is sent to a mailbox at most MAILS_PER_RECIPIENT times in an hour, for all accounts together", async () => {
+  test("of one kind is sent to a mailbox at most five times in an hour, for all accounts together", async () => {
     const { email, headers } = await newUser();
     for (let i = 0; i < 7; i++) expect(await login(email, PASSWORD, { "user-agent": `robot${i}` })).toBe(200);
     expect(await subjectsTo(email)).toEqual(Array(5).fill("A sign-in with a new device"));

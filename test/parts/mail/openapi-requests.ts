@@ -21,7 +21,7 @@ export async function startMails() {
     body: new URLSearchParams(fields).toString(),
   });
   return {
-    settings: { ...server.settings, MAILS_PER_RECIPIENT: "1000" },
+    settings: { ...server.settings, mailsPerRecipient: 1000 },
     use: async (ask: Ask) => {
       const account = { name: "Erin", email: EMAIL, password: "Correct-Horse-7!" };
       const { json } = await ask("POST /auth/register", { body: account });

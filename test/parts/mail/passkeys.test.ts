@@ -10,7 +10,7 @@ const mails = await startMailServer();
 const { service, api, failure, sql } = useFactors({
   ...mails.settings,
   EMAIL_CONFIRM: "required",
-  MAILS_PER_ADDRESS: "1000",
+  mailsPerAddress: 1000,
 });
 
 let count = 0;

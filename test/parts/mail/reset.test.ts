@@ -10,7 +10,7 @@ const NEW = "Another-Horse-9?";
 const server = await startMailServer();
 const client = useService({
   ...server.settings,
-  MAILS_PER_ADDRESS: "1000",
+  mailsPerAddress: 1000,
   AUTH_RETURN_ORIGINS: "https://app.example",
 });
 

@@ -8,14 +8,14 @@ import { createTransport } from "../../../parts/mail/transports.ts";
 import { newCertificate } from "../../support/certificate.ts";
 import { consoleClient, textOf } from "../../support/console-client.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { startTestService, type TestService, type TestSettings } from "../../support/service.ts";
 import { POLL } from "../../support/until.ts";
 
 const FROM = "no-reply@test.example";
 
 /** A service with these settings, and the lines of its log. */
 async function start(
-  settings: Readonly<Record<string, string>>,
+  settings: TestSettings,
   atEnd: (stop: () => Promise<void>) => void = onTestFinished,
 ): Promise<TestService & { readonly lines: string[] }> {
   const lines: string[] = [];
@@ -226,7 +226,7 @@ test("another spelling of a mailbox, which no account can have, gets no e-mail a
 });
 
 test("the limits of a recipient, of a network and of all count known and unknown addresses alike", async () => {
-  const settings = { MAIL_URL: "keep", MAILS_PER_RECIPIENT: "2", MAILS_PER_ADDRESS: "3", MAILS_PER_HOUR: "6" };
+  const settings = { MAIL_URL: "keep", mailsPerRecipient: 2, mailsPerAddress: 3, mailsPerHour: 6 };
   const service = await start({ ...settings, TRUST_PROXY: "127.0.0.1", METRICS: "on" });
   const from = async (network: string, email: string) => {
     const response = await fetch(`${service.url}/auth/forgot`, {
@@ -245,14 +245,14 @@ test("the limits of a recipient, of a network and of all count known and unknown
   expect(await from("203.0.113.1", "ada@example.com")).toEqual(OK);
   expect(await from("203.0.113.1", "ADA+x@example.com")).toEqual(OK);
   expect(await from("203.0.113.2", "ada+y@example.com")).toEqual(LIMITED);
-  expect(await limits()).toEqual(["MAILS_PER_RECIPIENT"]);
+  expect(await limits()).toEqual(["mailbox_mails"]);
   expect(await from("203.0.113.1", "stranger@example.com")).toEqual(OK);
   expect(await from("203.0.113.1", "bob@example.com")).toEqual(LIMITED);
-  expect(await limits()).toEqual(["MAILS_PER_RECIPIENT", "MAILS_PER_ADDRESS"]);
+  expect(await limits()).toEqual(["mailbox_mails", "address_mails"]);
   expect(await from("203.0.113.2", "bob@example.com")).toEqual(OK);
   expect(await from("203.0.113.3", "bob@example.com")).toEqual(OK);
   expect(await from("203.0.113.4", "stranger@example.com")).toEqual(OK);
   expect(await from("203.0.113.5", "carol@example.com")).toEqual(LIMITED);
-  expect(await limits()).toEqual(["MAILS_PER_RECIPIENT", "MAILS_PER_ADDRESS", "MAILS_PER_HOUR"]);
+  expect(await limits()).toEqual(["mailbox_mails", "address_mails", "all_mails"]);
   expect((await mailsOf(service)).length).toBe(6);
 });

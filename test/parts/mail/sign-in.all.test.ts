@@ -6,14 +6,14 @@ import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { appCode } from "../../support/totp.ts";
 
 const PASSWORD = "Correct-Horse-7!";
-const MAIL_LIMITS = { MAILS_PER_RECIPIENT: "1000", MAILS_PER_ADDRESS: "1000" };
+const MAIL_LIMITS = { mailsPerRecipient: 1000, mailsPerAddress: 1000 };
 const server = await startMailServer();
-const client = useService({ ...server.settings, ...MAIL_LIMITS, LOGIN_ATTEMPTS_PER_ADDRESS: "1000" });
+const client = useService({ ...server.settings, ...MAIL_LIMITS, loginAttemptsPerAddress: 1000 });
 /** With the usual limit on wrong codes, and without a worker. */
 const strict = useService({
   ...server.settings,
   ...MAIL_LIMITS,
-  LOGIN_ATTEMPTS_PER_ADDRESS: "6",
+  loginAttemptsPerAddress: 6,
   TASK_CONCURRENCY: "0",
 });
 

@@ -11,7 +11,7 @@ import { oidcEntry, useFederated } from "../federated/support.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();
-const REQUIRED = { ...server.settings, EMAIL_CONFIRM: "required", REGISTRATIONS_PER_ADDRESS: "1000" };
+const REQUIRED = { ...server.settings, EMAIL_CONFIRM: "required", registrationsPerAddress: 1000 };
 const client = useService(REQUIRED);
 /** Without a worker, so that all statements are those of the request. */
 const unsent = useService({ ...REQUIRED, TASK_CONCURRENCY: "0" });

@@ -82,7 +82,7 @@ describe("SIGNUP=anonymous", () => {
 
 describe("an anonymous user", () => {
   let now = Date.now();
-  const { client, sql } = useAuth("bigint", { ...ON, REGISTRATIONS_PER_ADDRESS: "3" }, () => now);
+  const { client, sql } = useAuth("bigint", { ...ON, registrationsPerAddress: 3 }, () => now);
 
   test("counts as a registration of its network, and hooks see it with an address without a mailbox", async () => {
     const outcomes = [];

@@ -5,7 +5,7 @@ import { startMailServer } from "../../support/mail-server.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const server = await startMailServer();
-const settings = { ...server.settings, MAILS_PER_ADDRESS: "1000", SIGNUP: "anonymous" };
+const settings = { ...server.settings, mailsPerAddress: 1000, SIGNUP: "anonymous" };
 const { client, newUser, sql } = useAuth("bigint", settings);
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 

@@ -5,7 +5,7 @@ import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 const server = await startMailServer();
-const LIMITS = { MAILS_PER_RECIPIENT: "3", MAILS_PER_ADDRESS: "1000" };
+const LIMITS = { mailsPerRecipient: 3, mailsPerAddress: 1000 };
 
 describe("supabase.auth by e-mail", () => {
   const { client, newUser, send, sql } = useAuth("bigint", { ...server.settings, ...LIMITS });

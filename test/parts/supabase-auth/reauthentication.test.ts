@@ -8,8 +8,8 @@ let now = Date.now();
 const settings = {
   ...server.settings,
   EMAIL_CONFIRM: "claim",
-  RECENT_SIGN_IN: "600",
-  MAILS_PER_RECIPIENT: String(LIMIT),
+  recentSignIn: 600,
+  mailsPerRecipient: LIMIT,
 };
 const { client, newUser, sql } = useAuth("bigint", settings, () => now);
 
@@ -130,7 +130,7 @@ test("resend of a change answers the same without one and for an unknown address
     ]);
 });
 
-test("resend cannot send a new address more than MAILS_PER_RECIPIENT e-mails", async () => {
+test("resend cannot send a new address more than mailsPerRecipient e-mails", async () => {
   const { client: own, id, email: current } = await newUser();
   const email = `flooded-${id}@test.example`;
   await own.auth.updateUser({ email });

@@ -3,7 +3,7 @@ import { beforeAll, inject } from "vitest";
 import { NO_APPLICATION } from "../../../app/load.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { type Reply, send, sentJson } from "../../support/http-client.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { startTestService, type TestService, type TestSettings } from "../../support/service.ts";
 
 export const PASSWORD = "Correct-Horse-7!";
 
@@ -22,11 +22,7 @@ export type AuthService = {
 type Kind = "bigint" | "uuid";
 
 /** `bigint`: the demo. `uuid`: a database without tables. */
-export function useAuth(
-  kind: Kind,
-  settings: Readonly<Record<string, string>> = {},
-  clock?: () => number,
-): AuthService {
+export function useAuth(kind: Kind, settings: TestSettings = {}, clock?: () => number): AuthService {
   let started: TestService;
   beforeAll(async () => {
     const own = { MIGRATE: "modules", MODULES: "auth", AUTH_USER_ID: "uuid", ...settings };

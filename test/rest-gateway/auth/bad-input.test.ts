@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type ApiSent, useResources } from "../../support/resource-client.ts";
 import { samples } from "../../support/samples.ts";
 
-const client = useResources({ LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000000", MFA_ATTEMPTS: "1000" });
+const client = useResources({ LOGIN_ATTEMPTS: "1000", loginAttemptsPerAddress: 1_000_000, mfaAttempts: 1000 });
 const { api } = client;
 
 /** Routes with a body, and a valid body for each. */

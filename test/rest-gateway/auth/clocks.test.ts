@@ -9,7 +9,7 @@ let now = Date.now();
 /** How far the clock of each process is behind. */
 const behind = { first: 0, second: MINUTE };
 
-const settings = { GRAPHQL_MAX_TABLES: "0", SESSIONS_MAX: "2" };
+const settings = { GRAPHQL_MAX_TABLES: "0", sessionsMax: 2 };
 const first = useService({ ...settings, JWT_REFRESH_GRACE: "10" }, () => now - behind.first);
 let second: TestService;
 beforeAll(async () => {
@@ -40,7 +40,7 @@ test("a session is not shortened by a process whose clock is behind", async () =
   expect((await browser.me()).status).toBe(200);
 });
 
-test("a sign-in beyond SESSIONS_MAX in a process whose clock is behind does not end itself", async () => {
+test("a sign-in beyond sessionsMax in a process whose clock is behind does not end itself", async () => {
   await login();
   now += 1000;
   await login();

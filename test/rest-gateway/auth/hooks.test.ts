@@ -17,7 +17,7 @@ const exampleOf = (heading: string): string =>
   /```sql\n([\s\S]*?)```/.exec(GUIDE.slice(GUIDE.indexOf(`${heading}\n`)))![1]!;
 
 const server = await startMailServer();
-const client = useService({ ...server.settings, MAILS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS: "3" });
+const client = useService({ ...server.settings, mailsPerAddress: 1000, LOGIN_ATTEMPTS: "3" });
 const post = (path: string, body: object, headers = {}) => sendJson(client, path, body, headers);
 const credentials = { username: "ada", password: PASSWORD };
 const basic = { authorization: `Basic ${btoa(`bob:${PASSWORD}`)}` };

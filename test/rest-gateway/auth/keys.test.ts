@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { useResources } from "../../support/resource-client.ts";
 
 const client = useResources({ GRAPHQL_MAX_TABLES: "300" });
-const narrow = useResources({ API_KEYS_MAX: "3" });
+const narrow = useResources({ apiKeysMax: 3 });
 const { api, body, failure, sql } = client;
 
 /** The password of the demo accounts. */
@@ -94,7 +94,7 @@ test("names of keys may be in any script", async () => {
     expect((await create({ name })).name).toBe(name);
 });
 
-test("a user has at most API_KEYS_MAX keys, even if several are created at once", async () => {
+test("a user has at most apiKeysMax keys, even if several are created at once", async () => {
   const creations = Array.from({ length: 8 }, () =>
     narrow.api("POST /auth/keys", { as: "bob", body: { name: "one of many" } }),
   );
@@ -111,7 +111,7 @@ test("a user has at most API_KEYS_MAX keys, even if several are created at once"
   expect((await narrow.api("POST /auth/keys", { as: "ada", body: { name: "x" } })).status).toBe(201);
 });
 
-test("expired keys are listed, and do not count towards API_KEYS_MAX", async () => {
+test("expired keys are listed, and do not count towards apiKeysMax", async () => {
   for (const name of ["one", "two", "three"])
     await narrow.body("POST /auth/keys", { as: "admin", body: { name, expiresIn: 60 } });
   await narrow.sql("update auth_private.api_keys set expires_at = now() where user_id = 3 and name = 'two'");

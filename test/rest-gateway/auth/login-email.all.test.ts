@@ -5,8 +5,8 @@ import { useService } from "../../support/http-client.ts";
 import { startTestService } from "../../support/service.ts";
 
 const PASSWORD = "Correct-Horse-8!";
-const SETTINGS = { USERS_WRITE: "open", REGISTRATIONS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS: "1000" };
-/** Milliseconds, longer than RECENT_SIGN_IN and shorter than the life of an access token. */
+const SETTINGS = { USERS_WRITE: "open", registrationsPerAddress: 1000, LOGIN_ATTEMPTS: "1000" };
+/** Milliseconds, longer than recentSignIn and shorter than the life of an access token. */
 const HALF_AN_HOUR = 1_800_000;
 
 let late = 0;
@@ -293,12 +293,12 @@ describe("POST /auth/email", () => {
   });
 });
 
-test("housekeeping ends reservations after EMAIL_RESERVATION", async () => {
+test("housekeeping ends reservations after emailReservation", async () => {
   const database = await createTestDatabase();
   await database.owner.query(`
     insert into auth_private.login_emails (user_id, email, released_at)
     values (1, 'old@test.example', now() - interval '2 hours'), (1, 'new@test.example', now() - interval '30 minutes')`);
-  const service = await startTestService({ EMAIL_RESERVATION: "3600", GRAPHQL_MAX_TABLES: "0" }, database);
+  const service = await startTestService({ emailReservation: 3600, GRAPHQL_MAX_TABLES: "0" }, database);
   const reserved = async () =>
     (await database.owner.query("select email from auth_private.login_emails where released_at is not null")).rows;
   await expect.poll(reserved).toEqual([{ email: "new@test.example" }]);

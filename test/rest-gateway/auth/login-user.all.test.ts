@@ -13,7 +13,7 @@ const { idp, service, signIn } = useFederated({
   entries: (idp) => [oidcEntry(idp, { signUp: true })],
   settings: {
     ...server.settings,
-    MAILS_PER_ADDRESS: "1000",
+    mailsPerAddress: 1000,
     SIGNUP: "anonymous",
     AUTH_RETURN_ORIGINS: "https://app.example",
   },

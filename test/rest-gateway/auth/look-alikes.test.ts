@@ -14,7 +14,7 @@ import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 
 const PASSWORD = "Correct-Horse-8!";
-const client = useService({ REGISTRATIONS_PER_ADDRESS: "1000", GRAPHQL_MAX_TABLES: "0" });
+const client = useService({ registrationsPerAddress: 1000, GRAPHQL_MAX_TABLES: "0" });
 
 test.each([
   ["ada", "\u0430da", "Cyrillic а"],

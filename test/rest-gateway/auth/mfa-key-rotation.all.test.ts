@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { sendTo } from "../../support/resource-client.ts";
 import { PASSWORD } from "../../support/second-factor.ts";
-import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
+import { JWT_SECRET, startTestService, type TestService, type TestSettings } from "../../support/service.ts";
 import { appCode } from "../../support/totp.ts";
 
 const OLD = "the first key of the tests, long enough for keys";
@@ -50,7 +50,7 @@ async function stopAll(): Promise<void> {
 }
 
 /** Starts another service on the same database. */
-async function startBeside(settings: Readonly<Record<string, string>>): Promise<TestService> {
+async function startBeside(settings: TestSettings): Promise<TestService> {
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log, () => now);
   running.push(started);
@@ -58,7 +58,7 @@ async function startBeside(settings: Readonly<Record<string, string>>): Promise<
 }
 
 /** Restarts the service. */
-async function start(settings: Readonly<Record<string, string>>): Promise<TestService> {
+async function start(settings: TestSettings): Promise<TestService> {
   await stopAll();
   return startBeside(settings);
 }
@@ -116,7 +116,7 @@ test("a spent code stays spent, and a factor stays enabled", async () => {
 });
 
 test("the log has the number of secrets that were encrypted with the current key, and no secret or key", async () => {
-  const logged = async (settings: Readonly<Record<string, string>>) => {
+  const logged = async (settings: TestSettings) => {
     lines.length = 0;
     await start(settings);
     const text = lines.join("");
@@ -156,7 +156,7 @@ test("old backup codes are valid once, while the previous key is configured; new
 });
 
 test("a wrong code counts once, even if there are several keys", async () => {
-  const both = await start({ ...ROTATING, MFA_ATTEMPTS: "2" });
+  const both = await start({ ...ROTATING, mfaAttempts: 2 });
   const statuses = [];
   for (const code of ["ABCDEFGH", "ABCDEFGJ", "ABCDEFGK"]) statuses.push((await login(both, code)).status);
   expect(statuses).toEqual([401, 401, 429]);

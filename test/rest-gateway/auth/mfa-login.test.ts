@@ -5,7 +5,7 @@ import { type Enrolled, PASSWORD, useFactors } from "../../support/second-factor
 import { JWT_SECRET } from "../../support/service.ts";
 import { wrongCode } from "../../support/totp.ts";
 
-// X-Forwarded-For sets the IP address of a client. MFA_ATTEMPTS is 5.
+// X-Forwarded-For sets the IP address of a client. mfaAttempts is 5.
 const settings = { TRUST_PROXY: "127.0.0.1", LOGIN_ATTEMPTS: "4" };
 const client = useFactors(settings);
 const { service, api, failure, login, codeOf, now, pass, events, sql } = client;
@@ -239,7 +239,7 @@ describe("guessing codes", () => {
     for (const code of backupCodes.slice(0, 7)) expect((await answer(newChallenge(), code)).status).toBe(200);
   });
 
-  test("counts wrong codes as failed logins too, also with another MFA_ATTEMPTS", async () => {
+  test("counts wrong codes as failed logins too, also with another mfaAttempts", async () => {
     const { secret, backupCodes } = await enrol("ada");
     const challenge = await challengeOf();
     const code = wrongCode(secret, now());

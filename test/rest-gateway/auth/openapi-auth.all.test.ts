@@ -19,14 +19,14 @@ const mails = await startMails();
 const client = useResources({
   ...mails.settings,
   BODY_LIMIT: String(BODY_LIMIT),
-  API_KEYS_MAX: "1",
+  apiKeysMax: 1,
   RATE_LIMIT: "1000000",
   AUTH_PROVIDERS: providers.file,
   AUTH_PROVIDERS_LOOPBACK: "on",
 });
 const confirming = useResources({ ...mails.settings, EMAIL_CONFIRM: "required", RATE_LIMIT: "1000000" });
 const closed = useResources({ SIGNUP: "off", RATE_LIMIT: "1000000" });
-const throttled = useResources({ LOGIN_ATTEMPTS: "1", MFA_ATTEMPTS: "1", REGISTRATIONS_PER_ADDRESS: "1" });
+const throttled = useResources({ LOGIN_ATTEMPTS: "1", mfaAttempts: 1, registrationsPerAddress: 1 });
 const foreign = useResources({ MIGRATE: "off", USERS_WRITE: "" });
 
 const PASSWORD = "Correct-Horse-7!";

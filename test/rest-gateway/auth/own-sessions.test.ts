@@ -11,7 +11,7 @@ const PASSWORD = "Correct-Horse-7!";
 const SOON = { timeout: 120_000, interval: 20 };
 
 let now = Date.now();
-const client = useService({ USERS_WRITE: "owner", SESSIONS_MAX: "3" }, () => now);
+const client = useService({ USERS_WRITE: "owner", sessionsMax: 3 }, () => now);
 const { send, service, sql } = client;
 afterEach(() => sql("update auth_private.accounts set epoch = epoch + 1"));
 
@@ -127,7 +127,7 @@ test.each([
   expect((await end(await id(), bearer(await login()))).status).toBe(status);
 });
 
-test("a sign-in beyond SESSIONS_MAX ends the session that was used longest ago", async () => {
+test("a sign-in beyond sessionsMax ends the session that was used longest ago", async () => {
   const [bob, first, second] = [await login("bob"), await login(), await login()];
   now += 1000;
   const browser = await signedIn(client, "ada");

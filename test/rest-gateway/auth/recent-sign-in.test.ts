@@ -3,7 +3,7 @@ import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 import { wrongCode } from "../../support/totp.ts";
 
 const { service, api, failure, enrol, login, codeOf, now, pass, signIn, epochOf, events, sql } = useFactors({
-  RECENT_SIGN_IN: "600",
+  recentSignIn: 600,
   GRAPHQL_MAX_TABLES: "300",
 });
 

@@ -21,8 +21,8 @@ const log = pino({ level: "trace" }, { write: (line: string) => void serviceLog.
 const SETTINGS = {
   JWT_REFRESH_GRACE: "0",
   LOGIN_ATTEMPTS: "1000",
-  LOGIN_ATTEMPTS_PER_ADDRESS: "10000",
-  MFA_ATTEMPTS: "1000",
+  loginAttemptsPerAddress: 10_000,
+  mfaAttempts: 1000,
   TASK_CONCURRENCY: "2",
 };
 

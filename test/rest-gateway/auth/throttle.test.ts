@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 let now = Date.now();
 const settings = { TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" };
 const client = useService(settings, () => now);
-const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", LOGIN_ATTEMPTS_PER_ADDRESS: "4", LOGIN_WINDOW: "60" });
+const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", loginAttemptsPerAddress: 4, LOGIN_WINDOW: "60" });
 
 let count = 0;
 /** An IP address that has sent no request yet. */

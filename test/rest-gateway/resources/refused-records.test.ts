@@ -4,7 +4,7 @@ import { useResources } from "../../support/resource-client.ts";
 import { DDL, MAKERS, PRODUCTS } from "./fixtures.ts";
 import { allUsers, newEmail } from "./users.ts";
 
-const client = useResources({ API_MAX_RECORDS: "1000" });
+const client = useResources({ apiMaxRecords: 1000 });
 const { api } = client;
 
 const several = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail() }));

@@ -13,7 +13,7 @@ const GATE = `
   grant execute on function internal.gate to anon, authenticated;
   create policy "one is read last" on users as restrictive for select using (internal.gate(name));`;
 
-const client = useResources({ API_MAX_RECORDS: "2000", TASK_CONCURRENCY: "2", TASK_MAX_RESULT_BYTES: "1000000" }, GATE);
+const client = useResources({ apiMaxRecords: 2000, TASK_CONCURRENCY: "2", taskMaxResultBytes: 1_000_000 }, GATE);
 const { api, body, sql } = client;
 
 const PREFER = "respond-async";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { useResources } from "../../support/resource-client.ts";
 import { allUsers, newEmail, type User } from "./users.ts";
 
-const client = useResources({ API_MAX_RECORDS: "50" });
+const client = useResources({ apiMaxRecords: 50 });
 const { api, failure } = client;
 
 const several = (count: number) =>
@@ -82,7 +82,7 @@ describe("all or nothing", () => {
     expect(await failure("POST /users", { body: [] })).toEqual([400, "VALIDATION_ERROR", message]);
   });
 
-  test("more than API_MAX_RECORDS are 413", async () => {
+  test("more than apiMaxRecords are 413", async () => {
     const before = await allUsers(client);
     const message = "the list must not have more than 50 records: send them in several requests";
     expect(await failure("POST /users", { body: several(51) })).toEqual([413, "VALIDATION_ERROR", message]);

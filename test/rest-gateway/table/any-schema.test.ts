@@ -41,7 +41,7 @@ beforeAll(async () => {
     DATABASE_URL: login.href,
     DB_SCHEMAS: "zoo",
     API_KEY_REQUIRED: "off",
-    DB_ANON_STATEMENT_TIMEOUT: "2000",
+    dbAnonStatementTimeout: 2000,
   };
   service = await startTestService(settings, database, log);
 });

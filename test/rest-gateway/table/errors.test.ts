@@ -45,7 +45,7 @@ const DDL = `
 
 const logged: { requestId?: string; msg: string; err?: { message: string; code: string; stack: string } }[] = [];
 const log = pino({ level: "error" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
-const { rest, failure, service, sql } = useRest({ DB_SCHEMAS: "faults", REST_BODY_LIMIT: "10000" }, DDL, log);
+const { rest, failure, service, sql } = useRest({ DB_SCHEMAS: "faults", restBodyLimit: 10_000 }, DDL, log);
 const strict = useRest(
   {
     DB_SCHEMAS: "faults",

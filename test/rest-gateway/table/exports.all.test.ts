@@ -11,8 +11,8 @@ const FETCH_MILLISECONDS = 5000;
 /** 30,000 entries of 200 bytes: 6 MB, more than a transaction may return here. Two streams at once. */
 const { rest, rows, sql, service } = useRest(
   {
-    ...{ DB_POOL: "4", DB_POOL_SHARE: "100", DB_POOL_TIMEOUT: "2000", STREAM_CONNECTIONS: "2" },
-    ...{ DB_MAX_RESULT_BYTES: "1000000", DB_STATEMENT_TIMEOUT: `${FETCH_MILLISECONDS}` },
+    ...{ DB_POOL: "4", dbPoolShare: 100, DB_POOL_TIMEOUT: "2000", streamConnections: 2 },
+    ...{ dbMaxResultBytes: 1_000_000, DB_STATEMENT_TIMEOUT: `${FETCH_MILLISECONDS}` },
   },
   `create table public.entries (id int primary key, text text, data json, at date);
    insert into public.entries
@@ -157,7 +157,7 @@ describe("a result that is larger than the limits", () => {
     );
   });
 
-  test("may not have a single row of more than DB_MAX_RESULT_BYTES", async () => {
+  test("may not have a single row of more than dbMaxResultBytes", async () => {
     expect((await get("wide?id=eq.3", LINES)).json).toMatchObject({ code: "54000" });
   });
 
@@ -200,7 +200,7 @@ describe("clients that read slowly", () => {
     await expect.poll(() => service().service.clientMemory(), POLL).toBe(0);
   });
 
-  test("use only STREAM_CONNECTIONS; further streams are refused, and other requests are served", async () => {
+  test("use only streamConnections; further streams are refused, and other requests are served", async () => {
     const streams = await Promise.all([open("entries"), open("entries")]);
     const refused = await get("entries", LINES);
     expect([refused.status, refused.json.code, refused.headers.get("retry-after")]).toEqual([503, "53000", "5"]);
@@ -212,12 +212,12 @@ describe("clients that read slowly", () => {
 
   describe("in time", () => {
     const { service: impatient } = useRest(
-      { STREAM_TIMEOUT: "2000", DB_MAX_RESULT_BYTES: "1000000" },
+      { streamTimeout: 2000, dbMaxResultBytes: 1_000_000 },
       `create view public.entries as select id, repeat('x', 200) as text from generate_series(1, 30000) as id;
        grant select on public.entries to anon`,
     );
 
-    test("have STREAM_TIMEOUT to read everything", async () => {
+    test("have streamTimeout to read everything", async () => {
       const response = await open("entries", LINES, impatient());
       await sql("select pg_sleep(2)");
       await expect(response.toArray()).rejects.toThrow("aborted");

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { readConfig } from "../../../config/config.ts";
 import { openRaw } from "../../support/raw-socket.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 
@@ -21,17 +20,17 @@ const usual = useRest({ GRAPHQL_MAX_TABLES: "0" }, DDL);
 const narrow = useRest(
   {
     GRAPHQL_MAX_TABLES: "0",
-    REST_MAX_EMBED_DEPTH: "2",
-    REST_MAX_CONDITION_DEPTH: "2",
-    REST_MAX_EMBEDS: "3",
-    REST_MAX_EMBED_FILTERS: "2",
-    REST_MAX_CONDITIONS: "4",
-    REST_MAX_PATTERNS: "2",
-    REST_MAX_PATTERN_LENGTH: "8",
-    REST_BODY_LIMIT: "2000",
-    JSON_MAX_DEPTH: "4",
+    restMaxEmbedDepth: 2,
+    restMaxConditionDepth: 2,
+    restMaxEmbeds: 3,
+    restMaxEmbedFilters: 2,
+    restMaxConditions: 4,
+    restMaxPatterns: 2,
+    restMaxPatternLength: 8,
+    restBodyLimit: 2000,
+    jsonMaxDepth: 4,
     DB_MAX_ROWS: "2",
-    DB_MAX_RESULT_BYTES: "1000",
+    dbMaxResultBytes: 1000,
     DB_STATEMENT_TIMEOUT: "4000",
     DB_POOL: "1",
     DB_POOL_TIMEOUT: "1000",
@@ -50,24 +49,6 @@ const embeds = (levels: number, within = "id"): string =>
 const conditions = (levels: number): string => (levels === 1 ? "(id.eq.1)" : `(and${conditions(levels - 1)})`);
 const brackets = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 
-test("every limit has a default", () =>
-  expect(readConfig({})).toMatchObject({
-    restMaxEmbedDepth: 10,
-    restMaxConditionDepth: 20,
-    restMaxEmbeds: 500,
-    restMaxEmbedFilters: 20,
-    restMaxConditions: 1000,
-    restMaxPatterns: 20,
-    restMaxPatternLength: 200,
-    restBodyLimit: 16 * 1024 * 1024,
-    jsonMaxDepth: 64,
-    dbMaxRows: 1000,
-    dbMaxResultBytes: 16 * 1024 * 1024,
-    dbStatementTimeout: 10_000,
-    dbPool: 10,
-    dbPoolTimeout: 10_000,
-  }));
-
 describe("a request at the limit is served, and a request above it is refused,", () => {
   const within = async (client: typeof usual, path: string, sent?: RestSent) => {
     const { status, text } = await client.rest(path, sent);
@@ -81,8 +62,8 @@ describe("a request at the limit is served, and a request above it is refused,",
   };
 
   test.each([
-    ["REST_MAX_EMBED_DEPTH", 2, narrow],
-    ["the default REST_MAX_EMBED_DEPTH", 10, usual],
+    ["restMaxEmbedDepth", 2, narrow],
+    ["the default restMaxEmbedDepth", 10, usual],
   ])("for %s and %i levels of relations", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `select is nested more than ${max} levels deep` };
     const source = (levels: number) => (levels % 2 === 0 ? "articles" : "users");
@@ -93,8 +74,8 @@ describe("a request at the limit is served, and a request above it is refused,",
   });
 
   test.each([
-    ["REST_MAX_CONDITION_DEPTH", 2, narrow],
-    ["the default REST_MAX_CONDITION_DEPTH", 20, usual],
+    ["restMaxConditionDepth", 2, narrow],
+    ["the default restMaxConditionDepth", 20, usual],
   ])("for %s and %i levels of and(…) and or(…)", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested more than ${max} levels deep` };
     await within(client, `notes?or=${conditions(max)}&select=id`);
@@ -103,8 +84,8 @@ describe("a request at the limit is served, and a request above it is refused,",
   });
 
   test.each([
-    ["REST_MAX_EMBEDS", 3, narrow],
-    ["the default REST_MAX_EMBEDS", 500, usual],
+    ["restMaxEmbeds", 3, narrow],
+    ["the default restMaxEmbeds", 500, usual],
   ])("for %s and %i embedded relationships", async (_name, max, client) => {
     const refused = {
       status: 400,
@@ -119,8 +100,8 @@ describe("a request at the limit is served, and a request above it is refused,",
   });
 
   test.each([
-    ["REST_MAX_EMBED_FILTERS", 2, narrow],
-    ["the default REST_MAX_EMBED_FILTERS", 20, usual],
+    ["restMaxEmbedFilters", 2, narrow],
+    ["the default restMaxEmbedFilters", 20, usual],
   ])("for %s and %i filters on embedded relationships", async (_name, max, client) => {
     const message = `a request may have at most ${max} !inner and null filters on embedded relationships`;
     const refused = { status: 400, code: "PGRST100", message };
@@ -162,7 +143,7 @@ describe("a request at the limit is served, and a request above it is refused,",
     await beyond(narrow, `${path}${none}text=phfts.123456789`, sent, refused(tooLong));
   });
 
-  test("for REST_BODY_LIMIT and the bytes of a body, with or without Content-Length", async () => {
+  test("for restBodyLimit and the bytes of a body, with or without Content-Length", async () => {
     const refused = { status: 413, code: "PGRST102", message: "the body must not be larger than 2000 bytes" };
     const body = (size: number) => `[${" ".repeat(size - 2)}]`;
     await within(narrow, "rpc/whole", { body: body(2000) });
@@ -178,15 +159,15 @@ describe("a request at the limit is served, and a request above it is refused,",
     expect((await raw.head()).status).toBe(413);
   });
 
-  test("for the default REST_BODY_LIMIT, which is 16 MiB", async () => {
+  test("for the default restBodyLimit, which is 16 MiB", async () => {
     const MIB16 = 16 * 1024 * 1024;
     await within(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 2)}]` });
     await beyond(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 1)}]` }, { status: 413, code: "PGRST102" });
   });
 
   test.each([
-    ["JSON_MAX_DEPTH", 4, narrow],
-    ["the default JSON_MAX_DEPTH", 64, usual],
+    ["jsonMaxDepth", 4, narrow],
+    ["the default jsonMaxDepth", 64, usual],
   ])("for %s and %i levels of brackets in a body", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST102", details: `the body is nested more than ${max} levels deep` };
     await within(client, "rpc/whole", { body: brackets(max) });
@@ -227,7 +208,7 @@ describe("a request at the limit is served, and a request above it is refused,",
   });
 });
 
-describe("DB_MAX_RESULT_BYTES", () => {
+describe("dbMaxResultBytes", () => {
   const long = "x".repeat(1200);
   const texts = () => narrow.sql("select text from notes order by id");
 

@@ -4,7 +4,7 @@ import { POLL } from "../../support/until.ts";
 
 /** Two connections for each client; four requests may wait. */
 const { rest, sql, service } = useRest(
-  { DB_POOL: "4", DB_POOL_SHARE: "50", DB_POOL_QUEUE: "1" },
+  { DB_POOL: "4", dbPoolShare: 50, dbPoolQueue: 1 },
   `create function public.blocked(n int) returns int language sql volatile as
      $$ select pg_catalog.pg_advisory_xact_lock(7); select n $$;
    create function public.sum(a int) returns int language sql volatile as $$ select a $$;

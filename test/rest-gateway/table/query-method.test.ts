@@ -6,7 +6,7 @@ import { type RestSent, useRest } from "../../support/rest-client.ts";
 const ROWS = 50_000;
 
 const { rest, rows, failure, service, sql } = useRest(
-  { DB_SCHEMAS: "stock", DB_MAX_ROWS: "0", REST_BODY_LIMIT: "1000000" },
+  { DB_SCHEMAS: "stock", DB_MAX_ROWS: "0", restBodyLimit: 1_000_000 },
   `create schema stock;
    create table stock.makers (id int primary key, name text);
    create table stock.items (id int primary key, maker_id int references stock.makers, name text, body text, tags text[]);

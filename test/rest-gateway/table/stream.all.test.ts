@@ -32,7 +32,7 @@ const DDL = `
 `;
 const { service, rest, sql } = useRest(
   // While a stream opens, more rows are inserted than a response usually has.
-  { SSE_HEARTBEAT: "1", INSTANCE_ID: "stream", API_KEY_REQUIRED: "off", DB_MAX_ROWS: "0" },
+  { sseHeartbeat: 1, INSTANCE_ID: "stream", API_KEY_REQUIRED: "off", DB_MAX_ROWS: "0" },
   DDL,
 );
 

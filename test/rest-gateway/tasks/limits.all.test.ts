@@ -117,7 +117,7 @@ describe("the tasks of an owner", () => {
     expect(await marks()).toEqual(["here 2", "there 1", "here 3", "there 2", "here 4"]);
   });
 
-  test("run one after the other at TASK_CONCURRENCY_PER_OWNER 1, in every process", async () => {
+  test("run one after the other at taskConcurrencyPerOwner 1, in every process", async () => {
     await clear();
     const { accept, until, process, sql } = client();
     const other = await process({ taskConcurrency: 3, taskConcurrencyPerOwner: 1 });
@@ -155,7 +155,7 @@ describe("the tasks of an owner", () => {
   });
 });
 
-describe("TASK_MAX_PENDING", () => {
+describe("taskMaxPending", () => {
   test("limits anonymous callers by IP address, and stores no address", async () => {
     await clear();
     const { accept, sql } = client();

@@ -4,13 +4,14 @@ import { readConfig } from "../../../config/config.ts";
 import { Database } from "../../../db/database.ts";
 import { addressReader } from "../../../http/pipeline/request.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
+import { withLimits } from "../../../service/limits.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 
 const { logins, settings } = JSON.parse(process.argv[2]!);
 const onConnectionError = () => {};
 const database = new Database({
   settings: {
-    ...readConfig({}),
+    ...withLimits(readConfig({})),
     ...settings,
     dbPool: 2,
     dbPoolShort: 2,

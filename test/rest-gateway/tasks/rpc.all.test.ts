@@ -24,7 +24,7 @@ const DDL = `
 
 const RUNS = { TASK_ANONYMOUS: "on", TASK_CONCURRENCY: "2" };
 const { rest, failure, service, sql } = useRest(
-  { ...RUNS, TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "3000", DB_MAX_RESULT_BYTES: "50000" },
+  { ...RUNS, taskMaxPending: 3, DB_STATEMENT_TIMEOUT: "3000", dbMaxResultBytes: 50_000 },
   DDL,
 );
 const withoutV1 = useRest({ ...RUNS, API_V1_STATUS: "retired" }, DDL);
@@ -32,8 +32,8 @@ const rollsBack = useRest({ ...RUNS, DB_TX_END: "rollback" }, DDL);
 const signedIn = useRest({}, DDL);
 const proxied = useRest(
   {
-    ...{ ...RUNS, TASK_MAX_PENDING: "1", TRUST_PROXY: "loopback" },
-    ...{ DB_STATEMENT_TIMEOUT: "0", DB_ANON_STATEMENT_TIMEOUT: "0" },
+    ...{ ...RUNS, taskMaxPending: 1, TRUST_PROXY: "loopback" },
+    ...{ DB_STATEMENT_TIMEOUT: "0", dbAnonStatementTimeout: 0 },
   },
   DDL,
 );
@@ -123,7 +123,7 @@ describe("a function called with Prefer: respond-async", () => {
     expect((await outcome("rpc/strictly", { body: {} })).result).toBe("serializable");
   });
 
-  test("runs under TASK_TIMEOUT if the user is signed in, and under the limit of a request otherwise", async () => {
+  test("runs under taskTimeout if the user is signed in, and under the limit of a request otherwise", async () => {
     expect((await outcome("rpc/limits", { as: "ada", body: {} })).result).toBe("10min");
     expect((await outcome("rpc/limits", { body: {} })).result).toBe("3s");
     expect((await outcome("rpc/own_limit", { as: "ada", body: {} })).result).toBe("7s");

@@ -4,20 +4,22 @@ import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
-import { type Config, readConfig } from "../../../config/config.ts";
+import { readConfig } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
+import type { DatabaseLimits } from "../../../db/limits.ts";
 import { addressReader } from "../../../http/pipeline/request.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
+import { withLimits } from "../../../service/limits.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { POLL } from "../../support/until.ts";
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
-export const SETTINGS: TaskSettings & Pick<Config, "taskTimeout"> = {
+export const SETTINGS: TaskSettings & Pick<DatabaseLimits, "taskTimeout"> = {
   dbAnonRole: "anon",
   taskAnonymous: true,
   taskConcurrency: 2,
@@ -92,7 +94,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     const onConnectionError = () => {};
     const database = new Database({
       settings: {
-        ...readConfig({}),
+        ...withLimits(readConfig({})),
         ...SETTINGS,
         ...settings,
         dbPool: 4,
