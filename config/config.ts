@@ -98,7 +98,8 @@ export function readConfig(
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded, needsKeys);
-  const { authProviders: path, authProvidersLoopback: allowsLoopback } = parsed;
+  const { authProviders: path } = parsed;
+  const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
   const providers = new ProviderReader({ path, environment, allowsLoopback });
   providers.check();
   return {
@@ -211,6 +212,6 @@ function readSetting(
 
 /** Why a variable of the environment is refused; nothing for one that is not for this service. */
 function faultOf(name: string, value = ""): readonly string[] {
-  if (Object.hasOwn(REPLACED, name) && value !== "") return [`${name} is no longer a setting: ${REPLACED[name]}`];
+  if (Object.hasOwn(REPLACED, name)) return value === "" ? [] : [`${name} is no longer a setting: ${REPLACED[name]}`];
   return FAMILIES.test(name) && !(name in SETTINGS) ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
 }

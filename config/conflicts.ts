@@ -12,6 +12,7 @@ export function rejectConflicts(parsed: Parsed | Config, embedded: boolean, need
   const { jwtSecret } = parsed;
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
+  const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
     [
       // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
@@ -58,13 +59,13 @@ export function rejectConflicts(parsed: Parsed | Config, embedded: boolean, need
     // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
     [
-      parsed.authProvidersLoopback && !isOnLoopback(parsed),
-      "AUTH_PROVIDERS_LOOPBACK=on is for tests: it requires BASE_URL, or HOST, on a loopback address",
+      allowsLoopback && !isOnLoopback(parsed),
+      "AUTH_PROVIDERS_NETWORKS=loopback is for tests: it requires BASE_URL, or HOST, on a loopback address",
     ],
     [
-      !parsed.authProvidersLoopback &&
+      !allowsLoopback &&
         jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
-      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
     ],
   ];
   refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));

@@ -50,7 +50,7 @@ export const requiredText = z
   .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a string") })
   .min(1, "must not be empty");
 
-/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_LOOPBACK. */
+/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_NETWORKS=loopback. */
 export const remoteUrl = requiredText.refine(
   isRemoteUrl,
   "must be an https URL without a user, password or fragment (#)",

@@ -96,7 +96,7 @@ export class ProviderReader {
     const urls = this.#kinds.find(({ kind }) => kind === provider.kind)?.urls(provider) ?? [];
     if (this.#options.allowsLoopback || !urls.some(isLoopbackUrl)) return;
     throw new ConfigError(
-      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`,
+      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback`,
     );
   }
 }

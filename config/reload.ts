@@ -11,7 +11,7 @@ export const RELOADABLE: readonly Name[] = [
   ...(["RATE_LIMIT", "MAX_CONNECTIONS"] as const),
   "CLIENT_MEMORY",
   "DB_STATEMENT_TIMEOUT",
-  ...(["LOGIN_ATTEMPTS", "LOGIN_WINDOW"] as const),
+  "LOGIN_ATTEMPTS",
   ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE"] as const),
   ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY"] as const),
   ...(["DRAIN_TIMEOUT", "DRAIN_DELAY"] as const),

@@ -225,9 +225,16 @@ export const proxies = list.pipe(
   ),
 );
 
-/** IP addresses and networks. */
+/** IP addresses and networks, and loopback for the networks of this machine. */
 export const networks = list.pipe(
-  z.array(z.string().refine(isNetwork, "must be networks such as 10.0.0.0/8 or IP addresses such as 10.0.0.1")),
+  z.array(
+    z
+      .string()
+      .refine(
+        (text) => isNetwork(text) || text === "loopback",
+        "must be networks such as 10.0.0.0/8 or IP addresses such as 10.0.0.1",
+      ),
+  ),
 );
 
 /** RSA private key in PEM format. Line ends may be written as \n, for environments that allow only one line. */

@@ -61,6 +61,10 @@ export const REPLACED: Readonly<Record<string, string>> = {
   GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
   AUTH_PAGES: "PARTS=-account-pages leaves the pages out, and AUTH_PAGES_URL names those of the application",
   DOCS: "PARTS=+site,+reference opens the documentation and the API reference, and PARTS=-site,-reference leaves them out",
+  REPLICA_STICKY: "reads see the own writes for three seconds longer than REPLICA_MAX_LAG; leave it out",
+  LOGIN_WINDOW: "a failed login counts for 15 minutes; leave it out, and set LOGIN_ATTEMPTS",
+  MAIL_LINK_TTL: "the links of e-mails are valid for an hour; leave it out",
+  AUTH_PROVIDERS_LOOPBACK: "for tests, AUTH_PROVIDERS_NETWORKS=loopback accepts loopback addresses, without TLS",
 };
 
 /** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
@@ -110,12 +114,7 @@ export const SETTINGS = {
   REPLICA_MAX_LAG: setting(
     integer(1000, 3_600_000),
     "2000",
-    "Milliseconds. A replica that is further behind answers nothing.",
-  ),
-  REPLICA_STICKY: setting(
-    integer(0, 3_600_000),
-    "5000",
-    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process. Longer than REPLICA_MAX_LAG.",
+    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads after a write see it without a Change-Position: those of the same user or key, or IP address of anonymous callers, at the same process, or with REDIS_URL at every process.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
@@ -306,9 +305,8 @@ export const SETTINGS = {
   LOGIN_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
-    "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login of this user from this address is rejected.",
+    "Failed logins allowed per user and IP address within 15 minutes. After that, every login of this user from this address is rejected.",
   ),
-  LOGIN_WINDOW: setting(integer(1, 86_400), "900", "Seconds that a failed login counts."),
   AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
   MFA_KEY: setting(
     secret,
@@ -349,11 +347,6 @@ export const SETTINGS = {
     orUnset(webhookSecret),
     "",
     "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
-  ),
-  MAIL_LINK_TTL: setting(
-    integer(60, 86_400),
-    "3600",
-    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
   ),
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),
@@ -401,15 +394,10 @@ export const SETTINGS = {
     "",
     "Origins, besides that of BASE_URL, to which a browser may return after a sign-in, separated by commas.",
   ),
-  AUTH_PROVIDERS_LOOPBACK: setting(
-    onOff,
-    "off",
-    "For tests: accept issuers and identity providers on loopback addresses, without TLS. Requires BASE_URL on a loopback address.",
-  ),
   AUTH_PROVIDERS_NETWORKS: setting(
     networks,
     "",
-    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses.",
+    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses. For tests, loopback accepts loopback addresses too, without TLS; it requires BASE_URL on one.",
   ),
   MAX_CONNECTIONS: setting(
     integer(1, 1_000_000),

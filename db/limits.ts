@@ -4,7 +4,7 @@ import { isLoopbackHost } from "../config/json-file.ts";
 
 type Settings = Pick<
   Config,
-  "databaseUrl" | "databaseDirectUrl" | "dbPool" | "dbStatementTimeout" | "dbPreparedStatements"
+  "databaseUrl" | "databaseDirectUrl" | "replicaMaxLag" | "dbPool" | "dbStatementTimeout" | "dbPreparedStatements"
 >;
 
 export type DatabaseLimits = Readonly<ReturnType<typeof databaseLimits>>;
@@ -29,6 +29,8 @@ export const databaseLimits = (settings: Settings) => ({
   taskTimeout: 600_000,
   /** Milliseconds that a read waits for a replica to have what the read must see, before DATABASE_URL answers it. */
   replicaMaxWait: 50,
+  /** Milliseconds after a write in which the reads of its client see it. Longer than REPLICA_MAX_LAG. */
+  replicaSticky: settings.replicaMaxLag + 3000,
   /** Bytes of the committed changes that each process keeps for subscribers that read slowly or resume. */
   changesMaxBytes: 67_108_864,
   /** Milliseconds that a subscription waits for changes to be read, before it is refused with Retry-After. */

@@ -23,10 +23,13 @@ export type OutboundOptions = {
 /** A request that was not sent, or whose response is not acceptable. The message is for operators. */
 export class OutboundError extends Error {}
 
-export type OutboundSettings = Pick<Config, "authProvidersLoopback" | "authProvidersNetworks">;
+export type OutboundSettings = Pick<Config, "authProvidersNetworks">;
 
-export const createOutbound = ({ authProvidersLoopback, authProvidersNetworks }: OutboundSettings): Outbound =>
-  new Outbound({ allowsLoopback: authProvidersLoopback, networks: authProvidersNetworks });
+export const createOutbound = ({ authProvidersNetworks: networks }: OutboundSettings): Outbound =>
+  new Outbound({
+    allowsLoopback: networks.includes("loopback"),
+    networks: networks.filter((network) => network !== "loopback"),
+  });
 
 type RequestOptions = {
   readonly method?: string;

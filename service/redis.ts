@@ -42,7 +42,7 @@ export async function openRedis({ config, url, metrics, log }: RedisOptions): Pr
 export function shareWrites(
   redis: Redis | null,
   { replicas }: Pick<Database, "replicas">,
-  { config, log }: { readonly config: Pick<Config, "replicaSticky">; readonly log: Logger },
+  { config, log }: { readonly config: Pick<DatabaseLimits, "replicaSticky">; readonly log: Logger },
 ): void {
   if (redis) replicas?.share(new WritesInRedis({ redis, milliseconds: config.replicaSticky, log }));
 }

@@ -20,7 +20,7 @@ const REPLICAS = 2;
 const PAIRS = 100;
 /** Milliseconds for which each replica in turn stops to replay. */
 const LAG = 30;
-/** Milliseconds until the instances trust a new Redis: REPLICA_STICKY and a little. */
+/** Milliseconds until the instances trust a new Redis: replicaSticky and a little. */
 const SETTLING = 6000;
 const NAME = "bench";
 

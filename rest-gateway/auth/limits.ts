@@ -4,11 +4,13 @@ export type AuthLimits = Readonly<ReturnType<typeof authLimits>>;
 
 /** Numbers of accounts that no operator has a reason to change. */
 export const authLimits = ({ loginAttempts }: Pick<Config, "loginAttempts">) => ({
-  /** Failed logins per IP address within LOGIN_WINDOW, for all users together. */
+  /** Seconds that a failed login, a wrong code and a new account count. */
+  loginWindow: 900,
+  /** Failed logins per IP address within that time, for all users together. */
   loginAttemptsPerAddress: 20 * loginAttempts,
-  /** Accounts that may be created per IP address within LOGIN_WINDOW. */
+  /** Accounts that may be created per IP address within that time. */
   registrationsPerAddress: 60,
-  /** Wrong two-factor codes per user within LOGIN_WINDOW, from all networks together. After that, every code is rejected. */
+  /** Wrong two-factor codes per user within that time, from all networks together. After that, every code is rejected. */
   mfaAttempts: 5,
   /** E-mails per hour to one mailbox that requests without a sign-in cause, and notices of one kind. */
   mailsPerRecipient: 5,
@@ -16,6 +18,8 @@ export const authLimits = ({ loginAttempts }: Pick<Config, "loginAttempts">) => 
   mailsPerAddress: 30,
   /** E-mails per hour that all requests without a sign-in cause. */
   mailsPerHour: 1000,
+  /** Seconds for which the links and codes in e-mails are valid. One with a link that cannot be sent in this time is dropped. */
+  mailLinkTtl: 3600,
   /** Seconds for which, after a change of e-mail, the previous one stays reserved for the account, if it was confirmed. */
   emailReservation: 2_592_000,
   /** Active API keys per user. */

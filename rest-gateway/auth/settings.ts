@@ -15,7 +15,6 @@ export type AuthSettings = FactorSettings &
     | "dbAnonRole"
     | "dbRequestCredentials"
     | "loginAttempts"
-    | "loginWindow"
     | "auditRetention"
     | "emailConfirm"
     | "usersEmail"
@@ -34,6 +33,7 @@ export type AuthSettings = FactorSettings &
   Pick<
     AuthLimits,
     | "loginAttemptsPerAddress"
+    | "loginWindow"
     | "registrationsPerAddress"
     | "emailReservation"
     | "mfaAttempts"

@@ -19,7 +19,7 @@ export type Reservation = { readonly ids: ReservedAttempt } | { readonly retryAf
 /** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
 
-export type LoginLimits = Pick<Config, "loginAttempts" | "loginWindow"> & Pick<AuthLimits, "loginAttemptsPerAddress">;
+export type LoginLimits = Pick<Config, "loginAttempts"> & Pick<AuthLimits, "loginAttemptsPerAddress" | "loginWindow">;
 
 export type BegunLogin = {
   readonly account: Account | null;
@@ -30,7 +30,7 @@ export type BegunLogin = {
   readonly attempt: Reservation;
 };
 
-export type CodeLimits = Pick<Config, "loginWindow"> & Pick<AuthLimits, "mfaAttempts">;
+export type CodeLimits = Pick<AuthLimits, "loginWindow" | "mfaAttempts">;
 
 /** A code of the app is sent as its step, null if it is wrong; a backup code as its possible hashes. */
 export type CodeToTry = {

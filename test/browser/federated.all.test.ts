@@ -40,7 +40,7 @@ beforeAll(async () => {
   await writeFile(file, JSON.stringify([oidcEntry(oidc, { title: "Acme" }), oauth.entry(), corp]));
   const port = await findFreePort();
   base = `http://localhost:${port}`;
-  const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", PORT: String(port), BASE_URL: base };
+  const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_NETWORKS: "loopback", PORT: String(port), BASE_URL: base };
   service = await startTestService({ ...settings, PARTS: "+site,+reference", GRAPHQL_MAX_TABLES: "0" });
   await oidc.register({
     redirectUris: [`${base}/auth/oidc/acme/callback`],

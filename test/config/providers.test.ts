@@ -168,14 +168,14 @@ test("an entry of a part is left to it while the settings are read, but for its 
 
 test("providers on loopback addresses are for tests", () => {
   const refusal = (name: string) =>
-    `the provider ${name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`;
+    `the provider ${name} is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback`;
   const local = [
     { ...OIDC, issuer: "http://127.0.0.1:4000" },
     { ...OAUTH2, tokenUrl: "http://localhost:4000/token" },
   ];
   for (const entry of local) {
     expect(errorOf([entry])).toBe(refusal(entry.name));
-    expect(errorOf([entry], { AUTH_PROVIDERS_LOOPBACK: "on" })).toBe("accepted");
+    expect(errorOf([entry], { AUTH_PROVIDERS_NETWORKS: "loopback" })).toBe("accepted");
   }
 });
 
@@ -236,7 +236,7 @@ describe("a row of the table", () => {
     ],
     [
       { issuer: "http://127.0.0.1" },
-      "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+      "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
     ],
   ])("with %j is rejected", (entry, message) => expect(ofTable(entry)).toContain(message));
 });

@@ -90,13 +90,13 @@ test.each<[string, () => string, string]>([
 
 test("issuers on loopback addresses are for tests, where the service is on a loopback address too", () => {
   const JWT_ISSUERS = file(LOCAL);
-  const loopback = { JWT_ISSUERS, AUTH_PROVIDERS_LOOPBACK: "on" };
+  const loopback = { JWT_ISSUERS, AUTH_PROVIDERS_NETWORKS: "loopback" };
   expect(errorOf({ JWT_ISSUERS })).toBe(
-    "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+    "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
   );
   for (const BASE_URL of ["", "http://127.0.0.1:3000", "https://localhost/api", "http://[::1]"])
     expect(errorOf({ ...loopback, BASE_URL })).toBe("accepted");
-  const refusal = "AUTH_PROVIDERS_LOOPBACK=on is for tests: it requires BASE_URL, or HOST, on a loopback address";
+  const refusal = "AUTH_PROVIDERS_NETWORKS=loopback is for tests: it requires BASE_URL, or HOST, on a loopback address";
   for (const BASE_URL of ["https://api.example.com", "https://127.0.0.1.example.com", "https://localhost.example.com"])
     expect(errorOf({ ...loopback, BASE_URL })).toBe(refusal);
   expect(errorOf({ ...loopback, HOST: "0.0.0.0" })).toBe(refusal);

@@ -57,7 +57,7 @@ const startService = (settings: TestSettings) =>
       SEED: "demo",
       DATABASE_REPLICA_URLS: urls(),
       REPLICA_MAX_LAG: HOUR,
-      REPLICA_STICKY: HOUR,
+      replicaSticky: Number(HOUR),
       ...settings,
     },
     rig.primary,

@@ -32,7 +32,7 @@ beforeAll(async () => {
     { issuer: absent.url, audience: "content" },
   ];
   await writeFile(file, JSON.stringify(issuers));
-  const settings = { JWT_ISSUERS: file, AUTH_PROVIDERS_LOOPBACK: "on", API_KEY_REQUIRED: "off" };
+  const settings = { JWT_ISSUERS: file, AUTH_PROVIDERS_NETWORKS: "loopback", API_KEY_REQUIRED: "off" };
   const database = await createTestDatabase();
   await database.owner.query(`
     create function public.my_claims() returns jsonb stable language sql return auth.claims();

@@ -45,7 +45,7 @@ describe("docs/database-application.md: roles of your own", () => {
     const file = join(await mkdtemp(join(tmpdir(), "issuers-")), "issuers.json");
     await writeFile(file, ISSUERS!.replace("https://id.gym.example", issuer.url));
     const settings = { MIGRATE: "modules", MODULES: "auth", API_KEY_REQUIRED: "off", JWT_SECRET: SECRET };
-    const more = { JWT_ISSUERS: file, AUTH_PROVIDERS_LOOPBACK: "on" };
+    const more = { JWT_ISSUERS: file, AUTH_PROVIDERS_NETWORKS: "loopback" };
     service = await startTestService({ ...settings, ...more }, database, undefined, undefined, {
       definition: NO_APPLICATION,
     });

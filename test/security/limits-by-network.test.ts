@@ -23,7 +23,7 @@ const LIMITS = [
 ];
 
 /** Settings that have an address, or count regardless of it. */
-const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "REPLICA_STICKY"];
+const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "REPLICA_MAX_LAG"];
 
 /** The comments of the limits: `{ restMaxEmbeds: { about: "Embedded relationships of a request." } }`. */
 const FIXED = Object.fromEntries(

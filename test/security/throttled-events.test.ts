@@ -5,7 +5,7 @@ let now = Date.now();
 const settings = {
   LOGIN_ATTEMPTS: "2",
   loginAttemptsPerAddress: 4,
-  LOGIN_WINDOW: "900",
+  loginWindow: 900,
   TRUST_PROXY: "127.0.0.1",
 };
 const client = useService(settings, () => now);

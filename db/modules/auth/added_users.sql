@@ -40,7 +40,7 @@ end $$;
 comment on function auth_api.count_added_users(bigint) is
   $$
 For triggers of the application: counts users that the caller adds like registrations, for each network of the caller.
-Raises PT429 beyond the registrations of a network in LOGIN_WINDOW.
+Raises PT429 beyond the registrations of a network in 15 minutes.
 $$;
 
 create or replace function auth_api.limit_added_users(registrations integer, span interval) returns void
@@ -53,4 +53,4 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.limit_added_users(integer, interval) is
-  'Stores the registrations of a network and LOGIN_WINDOW for auth_api.count_added_users.';
+  'Stores the registrations of a network, and in which time, for auth_api.count_added_users.';

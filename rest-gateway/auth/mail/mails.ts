@@ -120,8 +120,8 @@ export type Link = {
 /** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
 export type TakenToken = { readonly account: Account; readonly token: object };
 
-export type MailSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret" | "authPagesUrl" | "mailLinkTtl"> &
-  Pick<AuthLimits, "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
+export type MailSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret" | "authPagesUrl"> &
+  Pick<AuthLimits, "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
 
 /** Creates what a part brings. Throws ConfigError for a template that is not valid. */
 export type CreateMails = (options: {

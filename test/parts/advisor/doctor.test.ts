@@ -45,7 +45,13 @@ const samlEntry = (more: object = {}) => {
 async function check(entries: readonly object[], args = ["federated"], settings: object = {}) {
   const file = join(folder, "providers.json");
   writeFileSync(file, JSON.stringify(entries));
-  const environment = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", BASE_URL, DATA_DIR: folder, ...settings };
+  const environment = {
+    AUTH_PROVIDERS: file,
+    AUTH_PROVIDERS_NETWORKS: "loopback",
+    BASE_URL,
+    DATA_DIR: folder,
+    ...settings,
+  };
   const { exitCode, stdout, stderr } = await outcomeOf(doctor(args, environment));
   const lines = stdout.split("\n").map((line) => line.trim().replace(/ {2,}/, " "));
   return { exitCode, stderr, lines, errors: lines.filter((line) => line.startsWith("error ")) };
@@ -153,7 +159,7 @@ test("a certificate that ends soon, or has ended, is a warning", async () => {
 test("BASE_URL must be set, and be https unless it is on loopback", async () => {
   const general = async (settings: object) => (await check([], ["federated"], settings)).lines[0];
   expect(await general({ BASE_URL: "" })).toMatch(/^warning BASE_URL is not set/);
-  const insecure = { BASE_URL: "http://api.example.com", AUTH_PROVIDERS_LOOPBACK: "off" };
+  const insecure = { BASE_URL: "http://api.example.com", AUTH_PROVIDERS_NETWORKS: "" };
   expect(await general(insecure)).toMatch(/^error BASE_URL is not https/);
 });
 

@@ -43,7 +43,7 @@ test("without the part, a provider in AUTH_PROVIDERS is refused, and trusted iss
     expect.stringContaining("kind is oidc, but the part federated is not open (PARTS)"),
   ]);
   const JWT_ISSUERS = entriesOf({ issuer: "https://127.0.0.1:1", audience: "a" });
-  const checked = await outcomeOf(doctor(["federated"], { PARTS, JWT_ISSUERS, AUTH_PROVIDERS_LOOPBACK: "on" }));
+  const checked = await outcomeOf(doctor(["federated"], { PARTS, JWT_ISSUERS, AUTH_PROVIDERS_NETWORKS: "loopback" }));
   expect([checked.exitCode, checked.stdout]).toEqual([1, expect.stringContaining("127.0.0.1:1: trusted issuer\n")]);
 });
 

@@ -63,7 +63,7 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
     const more = typeof settings === "function" ? await settings(idp) : settings;
     const all = {
       AUTH_PROVIDERS: file,
-      AUTH_PROVIDERS_LOOPBACK: "on",
+      AUTH_PROVIDERS_NETWORKS: "loopback",
       GRAPHQL_MAX_TABLES: "0",
       loginAttemptsPerAddress: 10_000,
       ...more,

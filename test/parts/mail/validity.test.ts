@@ -4,7 +4,7 @@ import { useFactors } from "../../support/second-factor.ts";
 
 const server = await startMailServer();
 /** The clock of the service stands still, except when a test moves it. */
-const { api, pass, sql } = useFactors({ ...server.settings, MAIL_LINK_TTL: "300" });
+const { api, pass, sql } = useFactors({ ...server.settings, mailLinkTtl: 300 });
 const SECOND = 1000;
 
 async function mailFor(path: string, subject: RegExp) {
@@ -13,7 +13,7 @@ async function mailFor(path: string, subject: RegExp) {
 }
 const signIn = async (token: string) => (await api("POST /auth/login/link", { body: { token } })).status;
 
-test("a link is valid for MAIL_LINK_TTL seconds, and its e-mail says for how long", async () => {
+test("a link is valid for mailLinkTtl seconds, and its e-mail says for how long", async () => {
   const first = await mailFor("/auth/login/mail", /sign in/i);
   expect(first.text).toContain("valid for 5 minutes");
   pass(299 * SECOND);

@@ -105,9 +105,9 @@ test("no message contains a secret", () => {
 test("a provider on a loopback address is for tests", () => {
   const entry = { ...SAML, metadata: "http://[::1]:4000/metadata" };
   expect(errorOf([entry])).toBe(
-    "the provider corp is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+    "the provider corp is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
   );
-  expect(errorOf([entry], { AUTH_PROVIDERS_LOOPBACK: "on" })).toBe("accepted");
+  expect(errorOf([entry], { AUTH_PROVIDERS_NETWORKS: "loopback" })).toBe("accepted");
 });
 
 test("a row of the table cannot read files of the machine", () => {

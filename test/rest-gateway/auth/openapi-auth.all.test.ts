@@ -22,7 +22,7 @@ const client = useResources({
   apiKeysMax: 1,
   RATE_LIMIT: "1000000",
   AUTH_PROVIDERS: providers.file,
-  AUTH_PROVIDERS_LOOPBACK: "on",
+  AUTH_PROVIDERS_NETWORKS: "loopback",
 });
 const confirming = useResources({ ...mails.settings, EMAIL_CONFIRM: "required", RATE_LIMIT: "1000000" });
 const closed = useResources({ SIGNUP: "off", RATE_LIMIT: "1000000" });

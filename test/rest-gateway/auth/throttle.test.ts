@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 let now = Date.now();
 const settings = { TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" };
 const client = useService(settings, () => now);
-const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", loginAttemptsPerAddress: 4, LOGIN_WINDOW: "60" });
+const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", loginAttemptsPerAddress: 4, loginWindow: 60 });
 
 let count = 0;
 /** An IP address that has sent no request yet. */
@@ -133,7 +133,7 @@ describe("failed logins", () => {
     expect((await login(anAddress(), "ada", PASSWORD, "/auth/login", narrow)).status).toBe(200);
   });
 
-  test("are limited by LOGIN_ATTEMPTS within LOGIN_WINDOW seconds", async () => {
+  test("are limited by LOGIN_ATTEMPTS within loginWindow seconds", async () => {
     const address = anAddress();
     for (let i = 0; i < 2; i++) await login(address, "bob", WRONG, "/auth/login", narrow);
     const { status, headers } = await login(address, "bob", PASSWORD, "/auth/login", narrow);
