@@ -127,8 +127,8 @@ function reportSoak({ databaseVersion, measured }: Measurements, options: BenchO
     list([PROGRAM]),
     list(FLOODS),
     `Rounds: ${options.rounds}, ${options.seconds} s each, each with a new process. ${KNOWN.length} known documents are sent in turn among ` +
-      "the others. Heap: the memory of JavaScript after a collection of garbage. Counted: `content_service_cache_bytes`, which " +
-      "`cacheMemory` limits. Known: the time of one known document, each sent once.",
+      "the others. Heap: the memory of JavaScript after a collection of garbage. Counted: `content_service_cache_bytes`, the " +
+      "bytes of all caches. Known: the time of one known document, each sent once.",
     "### Goals",
     goalsTable(measured.flatMap(goalsOf)),
     "### All numbers",
