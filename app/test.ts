@@ -11,7 +11,7 @@ import { NO_REQUEST } from "../db/transaction/identity.ts";
 import { createLog } from "../http/pipeline/log.ts";
 import { type Account, callerOfAccount } from "../identity/account.ts";
 import { createTokens } from "../identity/tokens.ts";
-import { loginForms } from "../rest-gateway/auth/login-names.ts";
+import { normalizedEmail } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../rest-gateway/auth/passwords.ts";
 import { startService } from "../server.ts";
 import { withLimits } from "../service/limits.ts";
@@ -110,13 +110,10 @@ class TestKit implements TestDatabase {
   async user({ role = "authenticated", username, password = PASSWORD, ...fields }: UserFields = {}): Promise<User> {
     this.#users++;
     const { name = `User ${this.#users}`, email = `user${this.#users}@example.com`, ...more } = fields;
-    const { emailSkeleton, usernameSkeleton, ...stored } = loginForms(email, username);
-    const values = [
-      ...[JSON.stringify({ ...more, name, ...stored }), emailSkeleton, username ?? null, usernameSkeleton],
-      await hashCheaply(password),
-    ];
+    const stored = { email: normalizedEmail(email) };
+    const values = [...[JSON.stringify({ ...more, name, ...stored }), username ?? null], await hashCheaply(password)];
     const [added] = await this.owner.query<{ id: string }>(
-      "select auth_api.register($1, $2, $3, $4, $5, by_operator => true)::text as id",
+      "select auth_api.register($1, $2, $3, by_operator => true)::text as id",
       values,
     );
     if (role !== "authenticated")

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Account } from "../identity/account.ts";
 import { type AccountChanges, type DescribedAccount, isWithoutTable } from "../rest-gateway/auth/admin-users.ts";
-import { loginForms } from "../rest-gateway/auth/login-names.ts";
+import { normalizedEmail } from "../rest-gateway/auth/login-names.ts";
 
 /** An account as an operator sees it. */
 export type AccountRow = {
@@ -38,10 +38,9 @@ export class AccountRepository {
 
   /** Returns the id of the new user. Rejects with the errors of the database. */
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
-    const { emailSkeleton, usernameSkeleton, ...stored } = loginForms(email, username);
     const [row] = await this.#rows<{ created: { readonly id: string } }>(
-      "select auth_api.create_user($1, $2, $3, $4, $5, $6, null) as created",
-      ...[JSON.stringify({ name, ...stored }), emailSkeleton, username, usernameSkeleton],
+      "select auth_api.create_user($1, $2, $3, $4, null) as created",
+      ...[JSON.stringify({ name, email: normalizedEmail(email) }), username],
       ...[passwordHash, JSON.stringify({ role })],
     );
     return row!.created.id;
@@ -49,9 +48,9 @@ export class AccountRepository {
 
   /** Changes an account, and the e-mail of its user. Rejects with the errors of the database. */
   async change(id: string, changes: AccountChanges, passwordHash: string | null = null): Promise<void> {
-    const { emailSkeleton = null, email } = changes.email === undefined ? {} : loginForms(changes.email);
-    const values = [id, JSON.stringify({ ...changes, email }), emailSkeleton, passwordHash];
-    await this.#rows("select auth_api.change_user($1, $2, $3, $4, null)", ...values);
+    const email = changes.email && normalizedEmail(changes.email);
+    const values = [id, JSON.stringify({ ...changes, email }), passwordHash];
+    await this.#rows("select auth_api.change_user($1, $2, $3, null)", ...values);
   }
 
   /** False when no second factor was enabled. */

@@ -4,7 +4,12 @@ import { rm, stat, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type pg from "pg";
 import { z } from "zod";
-import { loginEmailFault, loginForms, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
+import {
+  loginEmailFault,
+  normalizedEmail,
+  normalizedUsername,
+  usernameFault,
+} from "../rest-gateway/auth/login-names.ts";
 import { storedForm, UnusableHash } from "../rest-gateway/auth/password-hashes.ts";
 import { CommandError, inTransaction } from "./command.ts";
 
@@ -149,13 +154,11 @@ function parse(text: string): Readonly<Record<string, unknown>> | null {
 function entryOf(row: z.infer<typeof Row>, line: number, text: string): Entry & Readonly<Record<string, unknown>> {
   const { id, username, password_hash, email_confirmed, role, disabled, created_at, ...fields } = row;
   const now = new Date().toISOString();
-  const { email, ...skeletons } = loginForms(fields.email, username || null);
   return {
     line,
     id: id ?? null,
-    fields: { ...fields, email },
+    fields: { ...fields, email: normalizedEmail(fields.email) },
     account: {
-      ...skeletons,
       username: username ?? null,
       passwordHash: password_hash ? storedForm(password_hash) : null,
       role,

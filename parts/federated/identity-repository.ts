@@ -1,7 +1,7 @@
 import type { Account } from "../../identity/account.ts";
 import type { LinkedIdentity } from "../../rest-gateway/auth/federated.ts";
 import { type AuthFunctions, bytes } from "../../rest-gateway/auth/functions.ts";
-import { loginForms, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
+import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
@@ -16,13 +16,6 @@ type Linked =
 
 /** A row of the table of providers. */
 export type ProviderRow = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
-
-/** The e-mail that a provider names, as it is stored, and its skeleton. */
-function formsOf(given: string | null) {
-  if (given === null) return [null, null];
-  const { email, emailSkeleton } = loginForms(given);
-  return [email, emailSkeleton];
-}
 
 /** The identities of accounts at providers, and the providers of the table. */
 export class IdentityRepository {
@@ -55,8 +48,8 @@ export class IdentityRepository {
     provider: string,
     address: string,
   ): Promise<"registered" | "linked" | "email taken" | "malformed"> {
-    const values = [issuer, subject, provider, name, ...formsOf(email), signIn && bytes(signIn)];
-    return this.#functions.call("register_identity($1, $2, $3, $4, $5, $6, $7::bytea, $8::inet, $9::timestamptz)", [
+    const values = [issuer, subject, provider, name, email && normalizedEmail(email), signIn && bytes(signIn)];
+    return this.#functions.call("register_identity($1, $2, $3, $4, $5, $6::bytea, $7::inet, $8::timestamptz)", [
       ...values,
       address || null,
       this.#functions.now(),
@@ -70,10 +63,17 @@ export class IdentityRepository {
     max: number,
     address: string,
   ): Promise<Linked> {
-    const emails = formsOf(email);
-    const given = [userId, session, issuer, subject, provider, ...emails, signIn && bytes(signIn)];
+    const given = [
+      userId,
+      session,
+      issuer,
+      subject,
+      provider,
+      email && normalizedEmail(email),
+      signIn && bytes(signIn),
+    ];
     const values = [...given, String(max), address || null, this.#functions.now()];
-    const types = "$1, $2::uuid, $3, $4, $5, $6, $7, $8::bytea, $9::integer, $10::inet, $11::timestamptz";
+    const types = "$1, $2::uuid, $3, $4, $5, $6, $7::bytea, $8::integer, $9::inet, $10::timestamptz";
     return this.#functions.call(`link_identity(${types})`, values);
   }
 

@@ -44,8 +44,6 @@ type Limited = { readonly place: number; readonly retryAfter: number };
 export type AcceptedInvitation = {
   readonly tokenHash: Buffer;
   readonly name: string;
-  /** The e-mail as it looks; null if it is as it is. */
-  readonly skeleton: string | null;
   readonly passwordHash: string;
   readonly address: string;
 };
@@ -159,9 +157,9 @@ export class MailRepository {
 
   /** Takes the token of an invitation, and returns the id of the new user; null if it is not valid. */
   acceptInvitation(accepted: AcceptedInvitation): Promise<string | number | null> {
-    const { tokenHash, name, skeleton, passwordHash, address } = accepted;
-    const values = [bytes(tokenHash), name, skeleton, passwordHash, address || null, this.#functions.now()];
-    return this.#functions.call("accept_invitation($1::bytea, $2, $3, $4, $5::inet, $6::timestamptz)", values);
+    const { tokenHash, name, passwordHash, address } = accepted;
+    const values = [bytes(tokenHash), name, passwordHash, address || null, this.#functions.now()];
+    return this.#functions.call("accept_invitation($1::bytea, $2, $3, $4::inet, $5::timestamptz)", values);
   }
 
   /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */

@@ -1,6 +1,5 @@
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
-import { emailSkeleton } from "../../rest-gateway/auth/login-names.ts";
 import { type MailData, mailsIn, type RequestedKind, type SignInKind } from "../../rest-gateway/auth/mail/mails.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
@@ -25,7 +24,7 @@ export async function requestCode(call: AuthCall): Promise<object> {
   requireSmall(metadata, settings.userMetadataBytes);
   const address = requireEmail(email ?? "");
   return send(call, "sign-in", address, {
-    ...{ name: nameOf(address, metadata), skeleton: emailSkeleton(address), metadata },
+    ...{ name: nameOf(address, metadata), metadata },
   });
 }
 

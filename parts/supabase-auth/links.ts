@@ -2,7 +2,6 @@ import { randomInt } from "node:crypto";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
-import { loginForms } from "../../rest-gateway/auth/login-names.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
@@ -78,7 +77,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
 async function changeTo({ auth }: AuthCall, sent: string): Promise<LinkToken["data"]> {
   const newEmail = requireEmail(sent);
   if ((await auth.repository.findAccount(newEmail)) !== null) throw problem("email taken");
-  return { newEmail, skeleton: loginForms(newEmail).emailSkeleton };
+  return { newEmail };
 }
 
 type Sent = { readonly password?: string | null | undefined; readonly data?: Metadata | null | undefined };

@@ -5,7 +5,7 @@ import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import { loginForms } from "./login-names.ts";
+import { normalizedEmail } from "./login-names.ts";
 import type { MailData } from "./mail/mails.ts";
 import type { PublicUser } from "./public-users.ts";
 
@@ -16,7 +16,7 @@ export type Found = { readonly id: string; readonly user: PublicUser };
 export type LinkToken = {
   readonly kind: "confirm" | "sign-in" | "reset";
   readonly userId: string;
-  readonly data: Pick<MailData, "returnTo" | "newEmail"> & { readonly skeleton?: string | null };
+  readonly data: Pick<MailData, "returnTo" | "newEmail">;
 };
 
 /** What an administrator changes; what is missing stays. */
@@ -112,22 +112,21 @@ export class AdminUsers {
 
   /** Rejects with the errors of the database. */
   create({ fields, username = null, passwordHash, changes }: NewAccount, address: string): Promise<Found> {
-    const { email, emailSkeleton, usernameSkeleton } = loginForms(fields.email, username);
     const values = [
-      JSON.stringify({ ...fields, email }),
-      ...[emailSkeleton, username, usernameSkeleton],
+      JSON.stringify({ ...fields, email: normalizedEmail(fields.email) }),
+      username,
       passwordHash,
       JSON.stringify(changes),
       address || null,
     ];
-    return this.#functions.call("create_user($1::jsonb, $2, $3, $4, $5, $6::jsonb, $7::inet)", values);
+    return this.#functions.call("create_user($1::jsonb, $2, $3, $4::jsonb, $5::inet)", values);
   }
 
   /** Rejects with the errors of the database. */
   change(id: string, changes: AccountChanges, passwordHash: string | null, address: string): Promise<PublicUser> {
-    const { emailSkeleton = null, email } = changes.email === undefined ? {} : loginForms(changes.email);
-    const values = [id, JSON.stringify({ ...changes, email }), emailSkeleton, passwordHash, address || null];
-    return this.#functions.call("change_user($1, $2::jsonb, $3, $4, $5::inet)", values);
+    const email = changes.email && normalizedEmail(changes.email);
+    const values = [id, JSON.stringify({ ...changes, email }), passwordHash, address || null];
+    return this.#functions.call("change_user($1, $2::jsonb, $3, $4::inet)", values);
   }
 
   /** Stores the token of a link, with its code. */

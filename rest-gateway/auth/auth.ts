@@ -20,7 +20,6 @@ import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
-import { fillSkeletons } from "./login-names.ts";
 import type { Mails } from "./mail/mails.ts";
 import { Enrolment } from "./mfa.ts";
 import { OneTimeValues } from "./one-time-values.ts";
@@ -268,16 +267,12 @@ const MAIL_WINDOW = 3600;
 /** The routes that verify a password. */
 const SIGN_IN = /^\/((api\/)?auth\/login|auth\/sign-in|auth\/v1\/(token|signup|verify))(\?|$)/;
 
-/**
- * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are
- * encrypted with the previous MFA_KEY.
- */
+/** Encrypts second factors again that are encrypted with the previous MFA_KEY. */
 export async function updateAccounts(
   owner: pg.Client,
   settings: FactorSettings,
   secret: string,
   log: Logger,
 ): Promise<void> {
-  await fillSkeletons(owner, log);
   if (settings.mfaPreviousKey !== "") await resealFactors(owner, factorKeys(settings, secret).box, log);
 }

@@ -4,7 +4,7 @@ import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import type { AuthLimits } from "./limits.ts";
-import { loginForms } from "./login-names.ts";
+import { normalizedEmail } from "./login-names.ts";
 import { isSignupOpen, type NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type {
@@ -90,16 +90,15 @@ export class AuthRepository {
     { fields, username, metadata = {}, isByOperator, languages }: NewUser,
     passwordHash: string,
   ): Promise<string | null> {
-    const { email, emailSkeleton, usernameSkeleton } = loginForms(fields.email, username);
     const values = [
-      JSON.stringify({ ...fields, email }),
-      ...[emailSkeleton, username, usernameSkeleton],
+      JSON.stringify({ ...fields, email: normalizedEmail(fields.email) }),
+      username,
       passwordHash,
       JSON.stringify(metadata),
       String(isByOperator),
       JSON.stringify({ languages }),
     ];
-    const call = "register($1::jsonb, $2, $3, $4, $5, $6::jsonb, $7::boolean, $8::jsonb)";
+    const call = "register($1::jsonb, $2, $3, $4::jsonb, $5::boolean, $6::jsonb)";
     const id = await this.#functions.call<string | number | null>(call, values);
     return id === null ? null : String(id);
   }
@@ -152,9 +151,8 @@ export class AuthRepository {
 
   /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
   changeEmail({ id, session }: CurrentSignIn, given: string, address: string): Promise<EmailOutcome> {
-    const { email, emailSkeleton } = loginForms(given);
-    const values = [id, email, emailSkeleton, address || null, session];
-    return this.#functions.call("change_email($1, $2, $3, $4::inet, $5::uuid)", values);
+    const values = [id, normalizedEmail(given), address || null, session];
+    return this.#functions.call("change_email($1, $2, $3::inet, $4::uuid)", values);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */

@@ -130,7 +130,7 @@ test("a signed-in caller writes as themselves, and only as a user", () =>
 test.each([
   "select from auth_private.accounts",
   "select auth_api.find_account('ada')",
-  `select auth_api.register('{"name": "Dora", "email": "dora@test.example"}', null, null, null, '$argon2id$')`,
+  `select auth_api.register('{"name": "Dora", "email": "dora@test.example"}', null, '$argon2id$')`,
   "select from internal.seeds",
   "select auth.uid()",
   "select me()",

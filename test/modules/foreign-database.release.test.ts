@@ -25,7 +25,7 @@ describe.each(SERVERS)("beside the tables of another application on PostgreSQL $
     const before = await server.dump(database.name);
     const kept = { ...database, drop: async () => {} };
     const service = await startTestService(SETTINGS, kept, undefined, undefined, { definition: NO_APPLICATION });
-    const register = "select auth_api.register($1, null, null, null, $2)::text as id";
+    const register = "select auth_api.register($1, null, $2)::text as id";
     const fields = { name: "Ada", email: "ada@example.com" };
     const { rows } = await database.owner.query(register, [fields, await hashCheaply(PASSWORD)]);
     expect(rows[0].id).toMatch(/^[0-9a-f]{8}-/);

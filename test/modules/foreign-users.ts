@@ -91,7 +91,7 @@ export async function showSignIn(server: ForeignServer, type: UserIdType): Promi
   const idOf = async (email: string) =>
     (await owner.query("select id::text from users where email = $1", [email])).rows[0].id;
   const fields = { name: "Ada", email: "ada@example.com" };
-  await owner.query("select auth_api.register($1, null, 'ada', 'ada', $2)", [fields, await hashCheaply(PASSWORD)]);
+  await owner.query("select auth_api.register($1, 'ada', $2)", [fields, await hashCheaply(PASSWORD)]);
   await user(["create", "Bob", "bob@example.com"], started.environment, () => Readable.from([PASSWORD]));
   for (const email of [fields.email, "bob@example.com"]) expect(await idOf(email)).toMatch(ID_FORMS[type]);
   await owner.query("insert into notes select row_number() over (), id, 'of ' || name from users");

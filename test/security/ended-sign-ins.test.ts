@@ -54,7 +54,7 @@ test("no identity is linked to an account whose session has ended meanwhile", as
   const { data } = await own.auth.getClaims();
   const link = async (subject: string) => {
     const text = `select auth_api.link_identity(
-      $1, $2, 'https://idp.example', $3, 'acme', null, null, null, 20, null, now()) ->> 'outcome' as outcome`;
+      $1, $2, 'https://idp.example', $3, 'acme', null, null, 20, null, now()) ->> 'outcome' as outcome`;
     return (await sql(text, id, data!.claims.session_id, subject))[0].outcome;
   };
   expect(await link("before")).toBe("linked");

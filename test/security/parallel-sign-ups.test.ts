@@ -21,7 +21,7 @@ test.each([
     await other.connect();
     onTestFinished(() => other.end());
     await other.query("begin");
-    await other.query("select auth_api.register($1, null, null, null, $2)", [
+    await other.query("select auth_api.register($1, null, $2)", [
       JSON.stringify({ name: "Ivy", email }),
       "$argon2id$v=19$m=1024,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
     ]);

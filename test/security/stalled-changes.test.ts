@@ -72,7 +72,7 @@ test("the database refuses a new API key and another e-mail to a sign-in that ha
   const ended = "00000000-0000-4000-8000-000000000000";
   const key = "select auth_api.create_key('user', $1, 'k', 'p', sha256('k'), now(), null, 50, $2) as outcome";
   expect(await client.sql(key, id, ended)).toEqual([{ outcome: "ended" }]);
-  const change = "select auth_api.change_email($1, 'thief@third.example', null, null, $2) as outcome";
+  const change = "select auth_api.change_email($1, 'thief@third.example', null, $2) as outcome";
   expect(await client.sql(change, id, ended)).toEqual([{ outcome: "ended" }]);
   expect(await client.sql("select email from auth_private.login_emails where user_id = $1", id)).toEqual([{ email }]);
 });

@@ -2,14 +2,12 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
-import { pino } from "pino";
 import type { TestProject } from "vitest/node";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { COPIES } from "../../db/cluster/embedded.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
 import { startTestCluster } from "../../db/cluster/test-cluster.ts";
-import { fillSkeletons } from "../../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 
 export const TEMPLATE = "content_template";
@@ -53,7 +51,6 @@ export async function makeTemplate(rootUrl: string, templateUrl: string): Promis
   const hash = await hashCheaply("Correct-Horse-7!");
   await withClient(templateUrl, async (owner) => {
     await owner.query(seed.replace(/\$argon2id\$[^']+/, () => hash));
-    await fillSkeletons(owner, pino({ enabled: false }));
     await vacuumCatalog(owner);
   });
 }

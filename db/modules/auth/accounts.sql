@@ -124,6 +124,20 @@ end $$;
 comment on function auth_api.enable_account() is
   'For triggers of the application: enables the account of a user again. The argument is the column of the id.';
 
+create or replace function auth_private.normalize_username() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- Only UTF8 has several forms of a text.
+  if current_setting('server_encoding') = 'UTF8' then new.username := normalize(new.username, nfkc); end if;
+  return new;
+end $$;
+
+comment on function auth_private.normalize_username() is
+  'Usernames are stored in NFKC, also those that SQL of an application or an import writes.';
+
+create or replace trigger _100_normal before insert or update of username on auth_private.accounts
+  for each row execute function auth_private.normalize_username();
+
 create or replace function auth_private.login_key(login text) returns text
 language sql stable set search_path = ''
 return case
@@ -179,14 +193,13 @@ comment on function auth_private.new_public_id(auth.user_id) is
 create or replace function auth_private.insert_accounts(new_accounts jsonb) returns void
 language sql volatile set search_path = '' as $$
   insert into auth_private.accounts (
-    user_id, public_id, name, username, username_skeleton, password_hash, role, disabled_at, created_at,
+    user_id, public_id, name, username, password_hash, role, disabled_at, created_at,
     email_confirmed_at, must_confirm, import_key, user_metadata)
   select
     n."userId",
     auth_private.new_public_id(n."userId"),
     n.name,
     case when lower(n.username) <> lower(n.email) then n.username end,
-    case when lower(n.username) <> lower(n.email) then n."usernameSkeleton" end,
     n."passwordHash",
     coalesce(n.role, 'authenticated'),
     n."disabledAt",
@@ -196,34 +209,32 @@ language sql volatile set search_path = '' as $$
     n."importKey",
     coalesce(n."userMetadata", '{}')
   from jsonb_to_recordset(new_accounts) as n (
-    "userId" auth.user_id, name text, email text, username text, "usernameSkeleton" text, "passwordHash" text,
+    "userId" auth.user_id, name text, email text, username text, "passwordHash" text,
     role text, "disabledAt" timestamptz, "createdAt" timestamptz, "emailConfirmedAt" timestamptz,
     "mustConfirm" boolean, "importKey" uuid, "userMetadata" jsonb);
 
-  insert into auth_private.login_emails (user_id, email, skeleton)
-  select n."userId", n.email, n."emailSkeleton"
-  from jsonb_to_recordset(new_accounts) as n ("userId" auth.user_id, email text, "emailSkeleton" text)
+  insert into auth_private.login_emails (user_id, email)
+  select n."userId", n.email
+  from jsonb_to_recordset(new_accounts) as n ("userId" auth.user_id, email text)
 $$;
 
 comment on function auth_private.insert_accounts(jsonb) is $$
-Inserts the accounts of users who exist: [{userId, name, email, emailSkeleton, username, usernameSkeleton, passwordHash,
-role, disabledAt, createdAt, emailConfirmedAt, mustConfirm, importKey, userMetadata}]. All but the first three may be
+Inserts the accounts of users who exist: [{userId, name, email, username, passwordHash, role, disabledAt,
+createdAt, emailConfirmedAt, mustConfirm, importKey, userMetadata}]. All but the first three may be
 missing. If the username is null or the e-mail, the user signs in with the e-mail.
 $$;
 
 create or replace function auth.add_account(
   user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
-  email_skeleton text default null, username_skeleton text default null, email_confirmed_at timestamptz default null)
+  email_confirmed_at timestamptz default null)
 returns void
 language sql volatile set search_path = '' as $$
   select auth_private.insert_accounts(jsonb_build_array(jsonb_build_object(
     'userId', add_account.user_id,
     'name', add_account.name,
     'email', add_account.email,
-    'emailSkeleton', add_account.email_skeleton,
     'username', add_account.username,
-    'usernameSkeleton', add_account.username_skeleton,
     'passwordHash', add_account.password_hash,
     'role', add_account.role,
     'disabledAt', add_account.disabled_at,
@@ -231,20 +242,19 @@ language sql volatile set search_path = '' as $$
 $$;
 
 comment on function auth.add_account(
-  auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz) is $$
+  auth.user_id, text, text, text, text, text, timestamptz, timestamptz) is $$
 For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
 e-mail, the user signs in with the e-mail. The password is a hash in one of the forms that docs/accounts.md lists;
-without one, the user signs in with an identity of a provider. Texts that look alike have the same skeleton, which the
-service computes.
+without one, the user signs in with an identity of a provider.
 $$;
 
 revoke all on function
   auth.has_account(auth.user_id),
-  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz)
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, timestamptz)
   from public;
 grant execute on function
   auth.has_account(auth.user_id),
-  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz)
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, timestamptz)
   to auth_owner;
 
 create or replace function auth_private.with_data(fields jsonb, user_metadata jsonb) returns jsonb
@@ -255,7 +265,7 @@ comment on function auth_private.with_data(jsonb, jsonb) is
   'The fields of a new user for the hooks: what the user says about themselves at /auth/v1 is `data`, if there is any.';
 
 create or replace function auth_private.sign_up(
-  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text,
+  fields jsonb, username text, password_hash text,
   user_metadata jsonb default '{}')
 returns auth.user_id
 language plpgsql volatile set search_path = '' as $$
@@ -268,16 +278,14 @@ begin
     'userId', new_id,
     'name', coalesce(accepted ->> 'name', sign_up.username, accepted ->> 'email'),
     'email', accepted ->> 'email',
-    'emailSkeleton', sign_up.email_skeleton,
     'username', sign_up.username,
-    'usernameSkeleton', sign_up.username_skeleton,
     'passwordHash', sign_up.password_hash,
     'userMetadata', sign_up.user_metadata)));
   perform auth_private.call_hook('after_sign_up', new_id, accepted);
   return new_id;
 end $$;
 
-comment on function auth_private.sign_up(jsonb, text, text, text, text, jsonb) is $$
+comment on function auth_private.sign_up(jsonb, text, text, jsonb) is $$
 Creates a user with an account, and returns the id. The fields are those of the request; the hooks of the application
 say what they mean. The account keeps the metadata as they are.
 $$;
@@ -309,37 +317,35 @@ end $$;
 comment on function auth_api.refuse_sign_up() is
   'For the users of an application: unless SIGNUP=open, only administrators and the service key add users.';
 
-create or replace function auth_private.is_taken(email text, skeleton text) returns boolean
+create or replace function auth_private.is_taken(email text) returns boolean
 language sql stable set search_path = ''
 return exists (
   select from auth_private.login_emails as e
-  where auth_private.email_key(e.email) = auth_private.email_key(is_taken.email)
-    or coalesce(e.skeleton, auth_private.email_key(e.email))
-      = coalesce(is_taken.skeleton, auth_private.email_key(is_taken.email)));
+  where auth_private.email_key(e.email) = auth_private.email_key(is_taken.email));
 
-comment on function auth_private.is_taken(text, text) is
-  'Whether an account signs in with this e-mail, or one that looks like it, or it is reserved for an account.';
+comment on function auth_private.is_taken(text) is
+  'Whether an account signs in with this e-mail, or it is reserved for an account.';
 
 create or replace function auth_private.try_sign_up(
-  fields jsonb, username text, username_skeleton text, password_hash text, user_metadata jsonb)
+  fields jsonb, username text, password_hash text, user_metadata jsonb)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare
   email constant text := gen_random_uuid() || '@' || split_part(fields ->> 'email', '@', 2);
 begin
   perform auth_private.sign_up(
-    fields || jsonb_build_object('email', email), null, username, username_skeleton, password_hash, user_metadata);
+    fields || jsonb_build_object('email', email), username, password_hash, user_metadata);
   raise sqlstate 'CS000';
 exception when sqlstate 'CS000' then
   return;
 end $$;
 
-comment on function auth_private.try_sign_up(jsonb, text, text, text, jsonb) is $$
+comment on function auth_private.try_sign_up(jsonb, text, text, jsonb) is $$
 Signs up with another e-mail and undoes it: an e-mail that is taken gets the same errors as one that is not.
 $$;
 
 create or replace function auth_api.register(
-  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text,
+  fields jsonb, username text, password_hash text,
   user_metadata jsonb default '{}', by_operator boolean default false, mail jsonb default '{}')
 returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
@@ -358,25 +364,22 @@ begin
   end if;
   if not by_operator then perform auth_private.require_open_sign_up(); end if;
 
-  if not confirms or not auth_private.is_taken(email, register.email_skeleton) then
+  if not confirms or not auth_private.is_taken(email) then
     begin
       new_id := auth_private.sign_up(
         register.fields,
-        register.email_skeleton,
         register.username,
-        register.username_skeleton,
         register.password_hash,
         register.user_metadata);
     exception when unique_violation then
       -- Otherwise another sign-up, at the same time, was first.
-      if not confirms or not auth_private.is_taken(email, register.email_skeleton) then raise; end if;
+      if not confirms or not auth_private.is_taken(email) then raise; end if;
     end;
   end if;
   if new_id is null then
     perform auth_private.try_sign_up(
       register.fields,
       register.username,
-      register.username_skeleton,
       register.password_hash,
       register.user_metadata);
     perform auth_private.add_limited_mail('account-exists', null, email, register.mail);
@@ -391,7 +394,7 @@ begin
   return new_id;
 end $$;
 
-comment on function auth_api.register(jsonb, text, text, text, text, jsonb, boolean, jsonb) is $$
+comment on function auth_api.register(jsonb, text, text, jsonb, boolean, jsonb) is $$
 Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403
 unless SIGNUP=open or an operator adds the user. Unless EMAIL_CONFIRM=off, an e-mail to confirm the address is added;
 with EMAIL_CONFIRM=required, if the address is taken, its owner hears of that, and the result is null. `mail` is

@@ -30,14 +30,14 @@ key, logins of the database and users without an account have no row to check.
 $$;
 
 create or replace function auth_private.administrate(
-  user_id auth.user_id, changes jsonb, email_skeleton text, password_hash text)
+  user_id auth.user_id, changes jsonb, password_hash text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
   perform auth_private.require_operator(administrate.user_id);
   if changes ->> 'email' is not null then
     perform auth_private.change_email(
-      administrate.user_id, changes ->> 'email', administrate.email_skeleton, 'operator');
+      administrate.user_id, changes ->> 'email', 'operator');
   end if;
   update auth_private.accounts as a
   set password_hash = coalesce(administrate.password_hash, a.password_hash),
@@ -63,7 +63,7 @@ begin
   perform auth_private.change_user_metadata(administrate.user_id, changes -> 'userMetadata');
 end $$;
 
-comment on function auth_private.administrate(auth.user_id, jsonb, text, text) is $$
+comment on function auth_private.administrate(auth.user_id, jsonb, text) is $$
 Changes an account for an administrator: {email, emailConfirmed, mustConfirm, isInvited, role, isBanned, bannedUntil,
 userMetadata, appMetadata}. What is missing stays.
 $$;
@@ -98,7 +98,7 @@ comment on function auth_api.find_public_user(uuid) is
   'For administrators: {id, user} of the user whom /auth/v1 names so; null if there is none.';
 
 create or replace function auth_api.create_user(
-  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text, changes jsonb,
+  fields jsonb, username text, password_hash text, changes jsonb,
   address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -107,33 +107,31 @@ begin
   perform set_config('request.address', coalesce(host(create_user.address), ''), true);
   new_id := auth_private.sign_up(
     create_user.fields,
-    create_user.email_skeleton,
     create_user.username,
-    create_user.username_skeleton,
     create_user.password_hash,
     auth_private.merged('{}', changes -> 'userMetadata'));
-  perform auth_private.administrate(new_id, changes - 'userMetadata', null, null);
+  perform auth_private.administrate(new_id, changes - 'userMetadata', null);
   perform auth_api.note_event('registered', new_id, address, '{"by": "operator"}', now());
   return json_build_object('id', new_id::text, 'user', auth_api.public_user(new_id));
 end $$;
 
-comment on function auth_api.create_user(jsonb, text, text, text, text, jsonb, inet) is $$
+comment on function auth_api.create_user(jsonb, text, text, jsonb, inet) is $$
 For operators, here and below: creates a user with an account, with or without a password, and returns {id, user}. The
 setting request.operator says who acts, unless it is a login of the database.
 $$;
 
 create or replace function auth_api.change_user(
-  user_id auth.user_id, changes jsonb, email_skeleton text, password_hash text, address inet)
+  user_id auth.user_id, changes jsonb, password_hash text, address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(change_user.address), ''), true);
   perform auth_private.administrate(
-    change_user.user_id, change_user.changes, change_user.email_skeleton, change_user.password_hash);
+    change_user.user_id, change_user.changes, change_user.password_hash);
   return auth_api.public_user(change_user.user_id);
 end $$;
 
-comment on function auth_api.change_user(auth.user_id, jsonb, text, text, inet) is
+comment on function auth_api.change_user(auth.user_id, jsonb, text, inet) is
   'Changes an account, as administrate does, and returns the user.';
 
 create or replace function auth_api.add_token(

@@ -105,7 +105,7 @@ comment on function auth_api.use_identity(text, text, text, text, bytea, timesta
   'Records a sign-in with an identity, and returns its account as account_of does; null if it is linked to none.';
 
 create or replace function auth_api.register_identity(
-  issuer text, subject text, provider text, name text, email text, email_skeleton text, sign_in bytea,
+  issuer text, subject text, provider text, name text, email text, sign_in bytea,
   address inet, now timestamptz)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
@@ -113,8 +113,6 @@ declare new_id auth.user_id;
 begin
   new_id := auth_private.sign_up(
     jsonb_build_object('name', register_identity.name, 'email', register_identity.email),
-    register_identity.email_skeleton,
-    null,
     null,
     null);
   insert into auth_private.identities (user_id, provider, issuer, subject, email, linked_at, used_at, sign_in)
@@ -144,28 +142,28 @@ exception
   when check_violation then return 'malformed';
 end $$;
 
-comment on function auth_api.register_identity(text, text, text, text, text, text, bytea, inet, timestamptz) is $$
+comment on function auth_api.register_identity(text, text, text, text, text, bytea, inet, timestamptz) is $$
 Creates a user with an account that has no password, and links the identity to it: "registered". Otherwise nothing
 changes: "linked" to an account already, "email taken" by another user, or name or e-mail "malformed".
 $$;
 
-create or replace function auth_private.add_email_of_identity(user_id auth.user_id, email text, skeleton text)
+create or replace function auth_private.add_email_of_identity(user_id auth.user_id, email text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
   if email is null then return; end if;
   perform auth_private.act_for(add_email_of_identity.user_id);
   perform auth_private.change_email(
-    add_email_of_identity.user_id, add_email_of_identity.email, add_email_of_identity.skeleton, 'owner');
+    add_email_of_identity.user_id, add_email_of_identity.email, 'owner');
 exception
   when unique_violation or check_violation then return;
 end $$;
 
-comment on function auth_private.add_email_of_identity(auth.user_id, text, text) is
+comment on function auth_private.add_email_of_identity(auth.user_id, text) is
   'Adds the e-mail of an identity to an account that has none; nothing if it is taken or malformed.';
 
 create or replace function auth_api.link_identity(
-  user_id auth.user_id, session uuid, issuer text, subject text, provider text, email text, email_skeleton text,
+  user_id auth.user_id, session uuid, issuer text, subject text, provider text, email text,
   sign_in bytea, max integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -204,7 +202,7 @@ begin
 
   if exists (select from auth_private.accounts as a where a.user_id = link_identity.user_id and a.is_anonymous) then
     perform set_config('request.address', coalesce(host(link_identity.address), ''), true);
-    perform auth_private.add_email_of_identity(link_identity.user_id, email, email_skeleton);
+    perform auth_private.add_email_of_identity(link_identity.user_id, email);
     perform auth_private.upgrade_account(link_identity.user_id);
   end if;
   perform auth_api.note_event(
@@ -217,7 +215,7 @@ begin
 end $$;
 
 comment on function
-  auth_api.link_identity(auth.user_id, uuid, text, text, text, text, text, bytea, integer, inet, timestamptz) is $$
+  auth_api.link_identity(auth.user_id, uuid, text, text, text, text, bytea, integer, inet, timestamptz) is $$
 Links an identity to an account: {outcome: "linked", id}, also if it is already. An anonymous account is then one like
 any other, and gets the e-mail of the identity unless it is taken. Otherwise nothing changes: "taken" by
 another account, "too many" identities, or "changed": the session that the user is signed in with, if any, has ended, or

@@ -35,7 +35,7 @@ comment on function auth_private.normalize_email() is
 create or replace trigger _100_normal before insert or update of email on auth_private.login_emails
   for each row execute function auth_private.normalize_email();
 
-create or replace function auth_private.set_login_email(user_id auth.user_id, email text, skeleton text, by text)
+create or replace function auth_private.set_login_email(user_id auth.user_id, email text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare
@@ -63,8 +63,8 @@ begin
     is_confirmed = was_confirmed
   where e.email = previous;
 
-  insert into auth_private.login_emails as e (email, user_id, skeleton)
-  values (new_email, set_login_email.user_id, set_login_email.skeleton)
+  insert into auth_private.login_emails as e (email, user_id)
+  values (new_email, set_login_email.user_id)
   on conflict ((auth_private.email_key(e.email))) do update
   set email = excluded.email,
     released_at = null
@@ -118,7 +118,7 @@ begin
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 
-comment on function auth_private.set_login_email(auth.user_id, text, text, text) is $$
+comment on function auth_private.set_login_email(auth.user_id, text, text) is $$
 Changes the e-mail that an account signs in with, and reserves the previous one for it, which hears of a change by the
 owner. One that was not confirmed stays reserved only while its link undoes the change. Does nothing for a user without
 an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
@@ -142,12 +142,12 @@ begin
       'role', coalesce(auth.claims() ->> 'role', session_user),
       'user', auth.uid())));
 
-  -- An e-mail with other characters needs the skeleton that the service computes for POST /auth/email.
+  -- The service has checked the characters of an e-mail that POST /auth/email sets.
   if id = auth.uid() and auth.has_recent_sign_in() and email ~ '^[[:ascii:]]+$' then
     if auth_api.setting('email_confirm') = 'off' then
-      perform auth_private.set_login_email(id, email, null, 'owner');
+      perform auth_private.set_login_email(id, email, 'owner');
     elsif auth_api.has_account(id) then
-      perform auth_private.request_email(id, email, null);
+      perform auth_private.request_email(id, email);
     end if;
   end if;
   return null;
@@ -176,28 +176,6 @@ Changes the name of an account with that of its user, and keeps it if the new on
 columns of the id and the name.
 $$;
 
-create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
-language plpgsql volatile set search_path = '' as $$
-begin
-  if position('@' in login) > 0 then
-    update auth_private.login_emails as e
-    set skeleton = store_skeleton.skeleton
-    where auth_private.email_key(e.email) = auth_private.email_key(login);
-  else
-    update auth_private.accounts as a
-    set username_skeleton = store_skeleton.skeleton
-    where lower(a.username) = lower(login);
-  end if;
-  return true;
-exception when unique_violation then
-  return false;
-end $$;
-
-comment on function auth_private.store_skeleton(text, text) is $$
-Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what
-they sign in with.
-$$;
-
 create or replace function auth_private.has_email(user_id auth.user_id) returns boolean
 language sql stable set search_path = ''
 return exists (
@@ -224,7 +202,7 @@ end $$;
 comment on function auth_private.upgrade_account(auth.user_id) is
   'An anonymous account that has got an e-mail or an identity is like any other from then on.';
 
-create or replace function auth_private.change_email(user_id auth.user_id, email text, skeleton text, by text)
+create or replace function auth_private.change_email(user_id auth.user_id, email text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -233,20 +211,20 @@ begin
   perform auth_private.call_hook('new_email', change_email.user_id, change_email.email);
   perform set_config('request.new_email', '', true);
   if not auth_private.has_email(change_email.user_id) then
-    insert into auth_private.login_emails (user_id, email, skeleton)
-    values (change_email.user_id, change_email.email, change_email.skeleton);
+    insert into auth_private.login_emails (user_id, email)
+    values (change_email.user_id, change_email.email);
     perform auth_private.upgrade_account(change_email.user_id);
     perform pg_notify('accounts', json_build_object('user', change_email.user_id)::text);
     return;
   end if;
   perform auth_private.set_login_email(
-    change_email.user_id, change_email.email, change_email.skeleton, change_email.by);
+    change_email.user_id, change_email.email, change_email.by);
 end $$;
 
-comment on function auth_private.change_email(auth.user_id, text, text, text) is
+comment on function auth_private.change_email(auth.user_id, text, text) is
   'Changes the e-mail that an account signs in with, or adds the first one; the hook new_email does so for its user.';
 
-create or replace function auth_private.request_email(user_id auth.user_id, email text, skeleton text) returns text
+create or replace function auth_private.request_email(user_id auth.user_id, email text) returns text
 language plpgsql volatile set search_path = '' as $$
 declare
   current constant text := (
@@ -268,10 +246,7 @@ begin
   if exists (
     select from auth_private.login_emails as e
     where e.user_id <> request_email.user_id
-      and (
-        auth_private.email_key(e.email) = auth_private.email_key(request_email.email)
-        or coalesce(e.skeleton, auth_private.email_key(e.email))
-          = coalesce(request_email.skeleton, auth_private.email_key(request_email.email))))
+      and auth_private.email_key(e.email) = auth_private.email_key(request_email.email))
   then
     perform auth_private.add_limited_mail('account-exists', null, request_email.email, '{}');
   else
@@ -279,12 +254,12 @@ begin
       'confirm',
       request_email.user_id,
       request_email.email,
-      jsonb_strip_nulls(jsonb_build_object('skeleton', request_email.skeleton, 'from', current)));
+      jsonb_strip_nulls(jsonb_build_object('from', current)));
   end if;
   return 'pending';
 end $$;
 
-comment on function auth_private.request_email(auth.user_id, text, text) is $$
+comment on function auth_private.request_email(auth.user_id, text) is $$
 Unless EMAIL_CONFIRM=off, an account signs in with another e-mail after the link that it has received was used:
 "pending".
 The answer is the same for an address that is taken, whose owner hears of that. "too many": beyond five e-mails
@@ -302,7 +277,7 @@ comment on function auth_private.act_for(auth.user_id) is
   'What follows in the transaction counts as done by the user, for triggers of the application.';
 
 create or replace function auth_api.change_email(
-  user_id auth.user_id, email text, skeleton text, address inet, session uuid)
+  user_id auth.user_id, email text, address inet, session uuid)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare outcome text := 'changed';
@@ -310,9 +285,9 @@ begin
   perform set_config('request.address', coalesce(host(change_email.address), ''), true);
   perform auth_private.act_for(change_email.user_id);
   if auth_api.setting('email_confirm') <> 'off' then
-    outcome := auth_private.request_email(change_email.user_id, change_email.email, change_email.skeleton);
+    outcome := auth_private.request_email(change_email.user_id, change_email.email);
   else
-    perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
+    perform auth_private.change_email(change_email.user_id, change_email.email, 'owner');
   end if;
   -- Locked after the user, as other changes of users do, so that there are no deadlocks.
   if not auth_private.lock_sign_in(change_email.user_id, change_email.session) then raise sqlstate 'CS000'; end if;
@@ -324,7 +299,7 @@ exception
   when program_limit_exceeded then return 'too often';
 end $$;
 
-comment on function auth_api.change_email(auth.user_id, text, text, inet, uuid) is $$
+comment on function auth_api.change_email(auth.user_id, text, inet, uuid) is $$
 Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
 "ended": the session that the user is signed in with, if any, has ended, or the account is disabled; "pending" or
 "too many", as request_email; "taken" or reserved for another account; "malformed"; or "too often": the account has 20

@@ -156,7 +156,7 @@ begin
   if token.user_id is null then return null; end if;
   perform set_config('request.address', coalesce(host(undo_email.address), ''), true);
   perform auth_private.act_for(token.user_id);
-  perform auth_private.change_email(token.user_id, token.email, null, 'undo');
+  perform auth_private.change_email(token.user_id, token.email, 'undo');
 
   perform auth_private.drop_unconfirmed_factors(token.user_id, undo_email.address, undo_email.now);
   -- Whoever has changed the e-mail knows the password, or has a sign-in. Both end: the owner chooses a new password.

@@ -229,7 +229,7 @@ begin
     return;
   end if;
   perform auth_private.act_for(token.user_id);
-  perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
+  perform auth_private.change_email(token.user_id, token.email, 'owner');
 end $$;
 
 comment on function auth_private.take_email(auth_private.one_time_tokens) is
@@ -329,8 +329,6 @@ begin
   perform auth_private.require_open_sign_up();
   id := auth_private.sign_up(
     jsonb_build_object('name', fields ->> 'name', 'email', token.email),
-    fields ->> 'skeleton',
-    null,
     null,
     null,
     fields -> 'metadata');
@@ -508,7 +506,7 @@ comment on function auth_api.invite(text, jsonb, inet, timestamptz) is
   'Adds an invitation. If the address has an account, its owner hears of that instead.';
 
 create or replace function auth_api.accept_invitation(
-  token_hash bytea, name text, email_skeleton text, password_hash text, address inet, now timestamptz)
+  token_hash bytea, name text, password_hash text, address inet, now timestamptz)
 returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -519,8 +517,6 @@ begin
   if token.token_hash is null then return null; end if;
   new_id := auth_private.sign_up(
     jsonb_build_object('name', accept_invitation.name, 'email', token.email),
-    accept_invitation.email_skeleton,
-    null,
     null,
     accept_invitation.password_hash);
   update auth_private.accounts as a
@@ -532,7 +528,7 @@ begin
   return new_id;
 end $$;
 
-comment on function auth_api.accept_invitation(bytea, text, text, text, inet, timestamptz) is $$
+comment on function auth_api.accept_invitation(bytea, text, text, inet, timestamptz) is $$
 Takes the token of an invitation and creates a user with an account, whose e-mail is confirmed. Null if the token is not
 valid; it stays valid if the database refuses the user.
 $$;

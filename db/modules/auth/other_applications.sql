@@ -159,7 +159,7 @@ declare
 begin
   -- The thief of a token would get the e-mails that reset the password.
   if previous is null or auth_private.is_own_change() then return null; end if;
-  perform auth_private.set_login_email(id, email, null, 'application');
+  perform auth_private.set_login_email(id, email, 'application');
   perform auth_private.end_pending_change(id);
   -- The table says whose an e-mail is: another user may have the previous one from now on.
   delete from auth_private.login_emails as e

@@ -146,7 +146,7 @@ create table auth_private.accounts (
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
   -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
   -- already has it.
-  username_skeleton text,
+  
   email_confirmed_at timestamptz, -- null until the user has shown that the login e-mail is theirs
   public_id     uuid not null default gen_random_uuid(), -- how /auth/v1 names the user; the id itself, if it is a uuid
   user_metadata jsonb not null default '{}', -- what the user says about themselves; no rule may trust it
@@ -179,12 +179,8 @@ create index accounts_decoy_idx on auth_private.accounts (hashtextextended(publi
   where not is_anonymous;
 -- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
--- Two accounts never have usernames that look alike.
-create unique index accounts_username_skeleton_key
-  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
 
 comment on index auth_private.accounts_username_key is 'username already taken';
-comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
 comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 comment on constraint accounts_name_length on auth_private.accounts is 'name must have 1 to 200 characters';
@@ -199,7 +195,6 @@ alter sequence auth_private.user_ids owner to auth_owner;
 create table auth_private.login_emails (
   user_id     auth.user_id not null references auth_private.accounts on delete cascade,
   email       text not null,
-  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as its key
   released_at timestamptz, -- null while the account signs in with it
   is_confirmed boolean not null default true, -- when it was released
 
@@ -208,9 +203,6 @@ create table auth_private.login_emails (
 );
 -- Looking up the account of a login.
 create unique index login_emails_email_key on auth_private.login_emails (auth_private.email_key(email));
--- Two accounts never have e-mails that look alike.
-create unique index login_emails_skeleton_key
-  on auth_private.login_emails (coalesce(skeleton, auth_private.email_key(email)));
 -- An account signs in with one e-mail.
 create unique index login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
 -- Deleting those whose reservation has ended.
@@ -219,7 +211,6 @@ create index login_emails_released_at_idx on auth_private.login_emails (released
 comment on table auth_private.login_emails is
   'The e-mails that accounts sign in with, and those that are reserved for them.';
 comment on index auth_private.login_emails_email_key is 'email already registered';
-comment on index auth_private.login_emails_skeleton_key is 'email already registered';
 comment on constraint login_emails_email_format on auth_private.login_emails is 'email must be a valid address';
 
 -- The second factors of accounts. The service encrypts secrets with a key that is not in this database.

@@ -2,7 +2,6 @@ import type pg from "pg";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config } from "../../../config/config.ts";
 import type { Check } from "../../../identity/diagnosis.ts";
-import { lookalikesIn } from "../../../rest-gateway/auth/login-names.ts";
 import { factorKeys } from "../../../rest-gateway/auth/second-factor.ts";
 import { unreadableIn } from "../../../rest-gateway/auth/secret-box.ts";
 
@@ -10,9 +9,7 @@ import { unreadableIn } from "../../../rest-gateway/auth/secret-box.ts";
 export async function* checkAccounts(client: pg.Client, config: Config): AsyncGenerator<Check> {
   const { mfaKey, mfaPreviousKey } = config;
   const unreadable = mfaKey && mfaPreviousKey ? await unreadableIn(client, factorKeys(config, mfaKey).box) : null;
-  const found = [await lookalikesIn(client), unreadable, await lockedOutIn(client, config)].filter(
-    (text) => text !== null,
-  );
+  const found = [unreadable, await lockedOutIn(client, config)].filter((text) => text !== null);
   const without = await withoutAccount(client);
   if (without !== null) yield { level: "note", text: without };
   else if (found.length === 0) yield { level: "ok", text: "they can sign in" };

@@ -97,7 +97,7 @@ export type MailData = {
   readonly returnTo?: string | null;
   readonly languages?: readonly string[];
   /** The user whom the code creates if the address has no account. */
-  readonly newUser?: { readonly name: string; readonly skeleton: string | null; readonly metadata: object } | undefined;
+  readonly newUser?: { readonly name: string; readonly metadata: object } | undefined;
 };
 
 /** The token of a link, which stays valid. */

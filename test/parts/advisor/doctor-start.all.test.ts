@@ -55,10 +55,8 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
       first: "",
       async prepare({ owner }) {
         const hash = await hashCheaply("Correct-Horse-7!");
-        const register = "select auth_api.register($1, null, $2, $3, $4)";
-        await owner.query(register, [{ name: "Ada", email: "ada@example.com" }, "ada", "ada", hash]);
-        // The first letter is Cyrillic.
-        await owner.query(register, [{ name: "Eve", email: "eve@example.com" }, "аda", null, hash]);
+        const register = "select auth_api.register($1, $2, $3)";
+        await owner.query(register, [{ name: "Ada", email: "ada@example.com" }, "ada", hash]);
         await owner.query(`
           update content_service.modules set product_version = '99.0.0' where module = 'channels';
           insert into graphile_migrate.migrations values ('sha1:9', 'sha1:${"0".repeat(40)}', '000009.sql')`);
@@ -70,7 +68,6 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
         /^db\/migrations\/current\.sql is not committed, /,
         /^a newer version of the service has migrated this database\. /,
         /^a newer version of the application has migrated this database\. .*: 000009\.sql$/,
-        /^accounts have a username or e-mail that looks like another's$/,
       ],
     },
     modules: {

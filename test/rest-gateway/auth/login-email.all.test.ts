@@ -234,12 +234,12 @@ describe("POST /auth/email", () => {
     expect(await signsIn(email)).toBe(true);
   });
 
-  test("accepts an e-mail in another script, and refuses one that looks like that of another account", async () => {
+  test("accepts an e-mail in another script, and refuses that of another account in capitals", async () => {
     const [ann, user] = [await register(), await register()];
     const other = "\u043e\u0440\u0430@test.example";
     expect((await change({ email: other }, user.headers)).status).toBe(200);
     expect(await signsIn(other)).toBe(true);
-    const { status, json } = await change({ email: "opa@test.example" }, ann.headers);
+    const { status, json } = await change({ email: "\u041e\u0420\u0410@test.example" }, ann.headers);
     expect([status, json.error.details[0]]).toEqual([
       409,
       { field: "email", code: "RESOURCE_CONFLICT", message: "email already registered" },
@@ -313,7 +313,7 @@ test("a registration that waits for a change of the e-mail finds the previous on
   await other.connect();
   try {
     await other.query("begin");
-    await other.query("select auth_api.change_email($1, $2, null, null, null)", [user.id, newEmail()]);
+    await other.query("select auth_api.change_email($1, $2, null, null)", [user.id, newEmail()]);
     const waiting = registers(user.email);
     const blocked = `select count(*)::int as blocked from pg_locks join pg_stat_activity using (pid)
       where not granted and locktype = 'transactionid' and datname = current_database() and backend_type = 'client backend'`;
