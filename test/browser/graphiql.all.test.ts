@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { bundleLibrary } from "../../build/browser-library.ts";
+import { bundleLibrary } from "../../build/browser-library/build.ts";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";

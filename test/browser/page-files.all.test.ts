@@ -87,7 +87,7 @@ const folder = mkdtempSync(join(tmpdir(), "page-files-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 beforeAll(() => {
-  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  symlinkSync(resolve("demo/pages/node_modules"), join(folder, "node_modules"));
   for (const [name, text] of FILES) writeFileSync(join(folder, name), text);
   writeFileSync(join(folder, "test-follow.ts"), FOLLOW);
   writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);

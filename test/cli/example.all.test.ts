@@ -30,17 +30,19 @@ test("without a name it lists the examples, each with what it shows", async () =
 test.each(NAMES)("%s is copied with all that it needs: its types are right, and Vite builds it", async (name) => {
   const output = await example([name, folder]);
   expect(output).toContain(`  ${name}/index.html\n`);
-  await symlink(resolve("node_modules"), join(folder, "node_modules"));
+  await symlink(resolve("demo/pages/node_modules"), join(folder, "node_modules"));
   await run(process.execPath, [resolve("node_modules/typescript/bin/tsc"), "--noEmit"], { cwd: folder });
   await build({ root: folder, logLevel: "error" });
   expect(existsSync(join(folder, "dist", name, "index.html"))).toBe(true);
 });
 
 test.each(NAMES)("%s has the versions of its packages with which it is tested", (name) => {
-  const { dependencies, devDependencies } = readJson("package.json");
   const manifest = readJson(`demo/pages/${name}/package.template.json`);
   const named = { ...manifest.dependencies, ...manifest.devDependencies };
-  const tested = { ...dependencies, ...devDependencies };
+  const tested = {
+    ...readJson("package.json").devDependencies,
+    ...readJson("demo/pages/package.json").devDependencies,
+  };
   expect(named).toEqual(Object.fromEntries(Object.keys(named).map((each) => [each, tested[each]])));
 });
 

@@ -4,30 +4,31 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ApolloClient, ApolloLink, gql as apollo, HttpLink, InMemoryCache } from "@apollo/client";
-import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
-import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
-import { relayStylePagination } from "@apollo/client/utilities";
-import { preset } from "@graphql-codegen/client-preset";
-import { codegen } from "@graphql-codegen/core";
-import * as urql from "@urql/core";
 import { buildClientSchema, getIntrospectionQuery, OperationTypeNode, parse, printSchema } from "graphql";
 import { createClient } from "graphql-ws";
-import relay from "relay-runtime";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { outcomeOf } from "../../cli/command.ts";
 import { documents } from "../../cli/documents.ts";
 import { useService } from "../support/http-client.ts";
+import { ofPages } from "../support/packages.ts";
 import { JWT_SECRET } from "../support/service.ts";
+
+const { ApolloClient, ApolloLink, gql: apollo, HttpLink, InMemoryCache } = ofPages("@apollo/client");
+const { PersistedQueryLink } = ofPages("@apollo/client/link/persisted-queries");
+const { GraphQLWsLink } = ofPages("@apollo/client/link/subscriptions");
+const { relayStylePagination } = ofPages("@apollo/client/utilities");
+const { preset } = ofPages("@graphql-codegen/client-preset");
+const { codegen } = ofPages("@graphql-codegen/core");
+const urql = ofPages("@urql/core");
 
 const { article, data, gql, service, sql, token } = useService({
   GRAPHQL_NODE: "on",
   GRAPHQL_DOCUMENTS: "allow",
 });
-/** Where the clients are generated, with the packages of the project. */
+/** Where the clients are generated, with the packages of the example pages. */
 const folder = mkdtempSync(join(tmpdir(), "clients-"));
-symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+symlinkSync(resolve("demo/pages/node_modules"), join(folder, "node_modules"));
 writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -89,7 +90,7 @@ describe("Apollo Client", () => {
     const http = new HttpLink({
       uri: graphqlUrl(),
       headers: as ? { authorization: `Bearer ${token(as)}` } : {},
-      fetch: (url, init) => {
+      fetch: (url: string, init: RequestInit) => {
         sent.push(JSON.parse(String(init!.body)));
         return fetch(url, init);
       },
@@ -102,7 +103,7 @@ describe("Apollo Client", () => {
         typePolicies: { Query: { fields: { articles: relayStylePagination(["filter", "orderBy"]) } } },
       }),
       link: ApolloLink.split(
-        ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
+        ({ operationType }: any) => operationType === OperationTypeNode.SUBSCRIPTION,
         new GraphQLWsLink(socketClient()),
         persisted.concat(http),
       ),
@@ -141,7 +142,7 @@ describe("Apollo Client", () => {
     const received: any[] = [];
     const started = client
       .subscribe({ query: apollo`subscription { onArticleCreated { title author { name } } }` })
-      .subscribe(({ data: event }) => received.push(event));
+      .subscribe(({ data: event }: any) => received.push(event));
     onTestFinished(() => started.unsubscribe());
     await expect
       .poll(async () => {
@@ -163,20 +164,20 @@ test("urql queries, writes, invalidates its cache and receives subscriptions", a
       urql.cacheExchange,
       urql.fetchExchange,
       urql.subscriptionExchange({
-        forwardSubscription: ({ query = "", variables }) => ({
-          subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables: variables as any }, sink as any) }),
+        forwardSubscription: ({ query = "", variables }: any) => ({
+          subscribe: (sink: any) => ({ unsubscribe: socket.subscribe({ query, variables }, sink) }),
         }),
       }),
     ],
   });
   const COMMENTS = "query ($id: ID!) { article(id: $id) { id comments { id content } } }";
   const results: any[] = [];
-  const query = client.query(COMMENTS, { id: "2" }).subscribe(({ data: found }) => results.push(found));
+  const query = client.query(COMMENTS, { id: "2" }).subscribe(({ data: found }: any) => results.push(found));
   onTestFinished(query.unsubscribe);
   const events: any[] = [];
   const comments = client
     .subscription("subscription { onCommentAdded(articleId: 2) { content } }", {})
-    .subscribe(({ data: event }) => events.push(event));
+    .subscribe(({ data: event }: any) => events.push(event));
   onTestFinished(comments.unsubscribe);
   await expect.poll(() => results.length).toBe(1);
   const ADD = 'mutation { createComment(articleId: 2, content: "From urql") { id content article { id } } }';
@@ -272,7 +273,7 @@ describe("graphql-codegen", () => {
       documents: [{ location: "kinds.ts", document: parse(query), rawSDL: query }],
       ...{ config: documented.config, presetConfig: documented.presetConfig },
     } as never);
-    const types = (await codegen(outputs.find(({ filename }) => filename.endsWith("graphql.ts"))!)).split(
+    const types = (await codegen(outputs.find(({ filename }: any) => filename.endsWith("graphql.ts")))).split(
       "KindsQuery =",
     )[1]!;
     const [{ node }] = (await data(query)).kinds.edges;
@@ -290,7 +291,7 @@ describe("graphql-codegen", () => {
 });
 
 describe("Relay", () => {
-  const { Environment, Network, RecordSource, Store, fetchQuery } = relay as any;
+  const { Environment, Network, RecordSource, Store, fetchQuery } = ofPages("relay-runtime");
   const SOURCES = {
     "Newest.js": `graphql\`query NewestQuery { ...Newest_list }\`;
       graphql\`fragment Newest_list on Query @refetchable(queryName: "NewestPageQuery") @argumentDefinitions(count: { type: "Int", defaultValue: 2 }, cursor: { type: "String" }) {
@@ -316,7 +317,7 @@ describe("Relay", () => {
       persistConfig: { file: "persisted.json", algorithm: "SHA256" },
     };
     execFileSync(
-      resolve("node_modules/.bin/relay-compiler"),
+      resolve("demo/pages/node_modules/.bin/relay-compiler"),
       [file("relay/relay.config.json", JSON.stringify(config))],
       {
         cwd: join(folder, "relay"),

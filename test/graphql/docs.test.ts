@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { InMemoryCache } from "@apollo/client";
 import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
 import { refuseLargeOperations } from "../../graphql/execute/document-size.ts";
@@ -38,14 +37,6 @@ test("docs/graphql.md: currentUser is the signed-in user, and null for an anonym
   expect(await currentUser(service().token("ada"))).toEqual({ id: "1", name: "Ada Lovelace" });
   expect(await currentUser(undefined)).toBeNull();
   expect(await currentUser("not a token")).toBeNull();
-});
-
-test("docs/graphql.md: with the documented keyFields, Apollo caches translations by article and language", () => {
-  const [, policies] = /`typePolicies: (\{ ArticleTranslation: .*? \} \})`/.exec(GUIDE)!;
-  const cache = new InMemoryCache({ typePolicies: new Function(`return ${policies}`)() });
-  const article = { __typename: "Article", id: "1" };
-  const row = { __typename: "ArticleTranslation", article, language: "de", title: "Webstühle" };
-  expect(cache.identify(row)).toBe('ArticleTranslation:{"article":{"id":"1"},"language":"de"}');
 });
 
 test("docs/realtime.md: a subscription begins at the position of the query", async () => {

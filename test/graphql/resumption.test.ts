@@ -1,8 +1,5 @@
-import { ApolloClient, ApolloLink, gql, InMemoryCache } from "@apollo/client";
-import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { createClient } from "graphql-ws";
 import pg from "pg";
-import { tap } from "rxjs";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { EventStreamClient } from "../support/event-stream.ts";
@@ -98,34 +95,6 @@ test("graphql-ws with the position of its last event misses nothing when its con
   relay.target = service.url;
   await writeAll("After the restart");
   await expect.poll(() => titles, POLL).toEqual(expected);
-});
-
-test("Apollo Client misses nothing with a link that keeps the position of the last event", async () => {
-  await using relay = await Relay.open(service.url);
-  const socket = createClient({
-    url: `${relay.url.replace(/^http/, "ws")}/graphql`,
-    webSocketImpl: WebSocket,
-    shouldRetry: () => true,
-    retryAttempts: Number.POSITIVE_INFINITY,
-    retryWait: () => new Promise((resolve) => setTimeout(resolve, 30)),
-  });
-  onTestFinished(() => void socket.dispose());
-  const resume = new ApolloLink((operation, forward) =>
-    forward(operation).pipe(
-      tap(({ extensions }) => {
-        operation.extensions.after = extensions?.changePosition;
-      }),
-    ),
-  );
-  const client = new ApolloClient({ link: resume.concat(new GraphQLWsLink(socket)), cache: new InMemoryCache() });
-  const events: unknown[] = [];
-  client.subscribe<any>({ query: gql(CREATED) }).subscribe(({ data }) => events.push(data?.onArticleCreated.title));
-  await expect.poll(() => service.service.open().subscriptions, POLL).toBe(1);
-  await write("Before the cut");
-  await expect.poll(() => events, POLL).toEqual(["Before the cut"]);
-  relay.cut();
-  await write("During the cut");
-  await expect.poll(() => events, POLL).toEqual(["Before the cut", "During the cut"]);
 });
 
 /** A query over HTTP and over WebSocket, compiled and executed by Grafast, of which each can have its position. */

@@ -1,5 +1,5 @@
 import { mkdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { TestProject } from "vitest/node";
@@ -9,6 +9,8 @@ import { COPIES } from "../../db/cluster/embedded.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
 import { startTestCluster } from "../../db/cluster/test-cluster.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
+import { PROJECT } from "./command.ts";
+import { installPackagesOf } from "./packages.ts";
 
 export const TEMPLATE = "content_template";
 
@@ -23,6 +25,7 @@ export const INSTALLATION: Installation = { folder: MIGRATIONS_FOLDER, modules: 
  * migrated and seeded template that each file copies.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  installPackagesOf(project.vitest.state.getPaths().map((file) => relative(PROJECT, file)));
   const cluster = await startTestCluster();
   // The workers inherit both variables.
   process.env.TMPDIR = cluster.folder;

@@ -56,6 +56,7 @@ export class IdentityProvider {
 
   /** Registers the client, of which there is one. Until then the provider answers no request, and its library is not loaded. */
   async register(client: ClientOptions): Promise<void> {
+    // @ts-expect-error: its types are eight packages.
     const { Provider } = await import("oidc-provider");
     this.#client = client;
     const { redirectUris, postLogoutRedirectUris = [], isThin = false } = client;

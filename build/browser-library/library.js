@@ -1,5 +1,5 @@
-// What the page /graphiql uses of packages. Browsers load the bundle of it, library.js.gz: after a change, or with other versions of the
-// packages, run `node build/browser-library.ts`.
+// What the page /graphiql uses of packages. Browsers load the bundle of it, parts/explorer/browser/library.js.gz: after a change, or with
+// other versions of the packages, run `npx node build/browser-library/build.ts`.
 export { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 export { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 export { json, jsonParseLinter } from "@codemirror/lang-json";

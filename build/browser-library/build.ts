@@ -1,14 +1,15 @@
-// Bundles what the page /graphiql uses of packages: parts/explorer/browser/library.js → library.js.gz. Run it when that file or a version changes.
+// Bundles what the page /graphiql uses of packages: library.js → parts/explorer/browser/library.js.gz. Run it when that file or a version changes.
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
+import { installPackages } from "../packages.ts";
 
-const FOLDER = new URL("../parts/explorer/browser/", import.meta.url);
+const BUNDLE = new URL("../../parts/explorer/browser/library.js.gz", import.meta.url);
 
 /** The code of the bundle: one module, minified. */
 export async function bundleLibrary(): Promise<string> {
-  const entry = fileURLToPath(new URL("library.js", FOLDER));
+  const entry = fileURLToPath(new URL("library.js", import.meta.url));
   const result = await build({
     configFile: false,
     logLevel: "warn",
@@ -26,4 +27,7 @@ export async function bundleLibrary(): Promise<string> {
   return output[0]!.code;
 }
 
-if (import.meta.main) writeFileSync(new URL("library.js.gz", FOLDER), gzipSync(await bundleLibrary(), { level: 9 }));
+if (import.meta.main) {
+  if (installPackages("build/browser-library")) writeFileSync(BUNDLE, gzipSync(await bundleLibrary(), { level: 9 }));
+  else process.exitCode = 1;
+}
