@@ -198,12 +198,12 @@ test("no source file imports itself through others, except for types", () => {
   expect([...imports.keys()].filter(isImported)).toEqual([]);
 });
 
-test("server.ts does not load PostGraphile, graphile-migrate or qrcode, which few starts or requests need", () => {
+test("server.ts does not load PostGraphile, graphile-migrate or uqr, which few starts or requests need", () => {
   const loaded = new Set([ROOT]);
   for (const file of loaded) if (sources.includes(file)) for (const name of valuesOf(file)) loaded.add(name);
   expect(loaded.size).toBeGreaterThan(300);
   expect(
-    [...loaded].filter((name) => /^(postgraphile|grafast|graphile-build|graphile-migrate|qrcode)/.test(name)),
+    [...loaded].filter((name) => /^(postgraphile|grafast|graphile-build|graphile-migrate|uqr)/.test(name)),
   ).toEqual([]);
 });
 

@@ -4,6 +4,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
+import { svgOf } from "../../rest-gateway/auth/qr-code.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
@@ -31,10 +32,7 @@ export async function enrollFactor(call: AuthCall): Promise<object> {
   requireRecent(auth, signedIn);
   if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
   const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "", issuer || undefined);
-  // Loaded only here: it takes 7 MB.
-  const { default: qrcode } = await import("qrcode");
-  const code = await qrcode.toString(uri, { type: "svg" });
-  return { id, type: "totp", friendly_name: name ?? "", totp: { qr_code: code, secret, uri } };
+  return { id, type: "totp", friendly_name: name ?? "", totp: { qr_code: await svgOf(uri), secret, uri } };
 }
 
 /** `POST /factors/{id}/challenge` */

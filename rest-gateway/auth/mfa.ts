@@ -17,6 +17,7 @@ import {
 } from "./confirmation.ts";
 import type { Disabled, Factor, FactorRepository } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
+import { pngOf } from "./qr-code.ts";
 import { type Call, currentSignInOf } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
@@ -45,9 +46,7 @@ export async function beginFactor(
   refuseAnonymous(signedIn);
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { id, secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn), name);
-  // Loaded only here: it takes 7 MB.
-  const { toDataURL } = await import("qrcode");
-  return { id, secret, qrCode: await toDataURL(uri) };
+  return { id, secret, qrCode: await pngOf(uri) };
 }
 
 export async function verifyFactor({ auth, request, client, signedIn }: Call<"account">) {

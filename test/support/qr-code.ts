@@ -29,7 +29,7 @@ export function readQrCode(dataUrl: string): string {
   return readSegments(inOrder(codewords(modules, layout.alignment), layout.blocks));
 }
 
-/** Rows of a PNG with four bytes per pixel, not interlaced. */
+/** Rows of a PNG in grey, with a byte per pixel and no filter, not interlaced. */
 function darkPixels(png: Buffer): boolean[][] {
   if (png.toString("latin1", 0, 8) !== "\x89PNG\r\n\x1a\n") throw new Error("no PNG");
   const parts: Buffer[] = [];
@@ -40,33 +40,12 @@ function darkPixels(png: Buffer): boolean[][] {
     if (type === "IDAT") parts.push(data);
     if (type !== "IHDR") continue;
     [width, height] = [data.readUInt32BE(0), data.readUInt32BE(4)];
-    if (data[8] !== 8 || data[9] !== 6 || data[12] !== 0) throw new Error("another kind of PNG");
+    if (data[8] !== 8 || data[9] !== 0 || data[12] !== 0) throw new Error("another kind of PNG");
   }
-  const bytes = unfiltered(inflateSync(Buffer.concat(parts)), width * 4, height);
+  const rows = inflateSync(Buffer.concat(parts));
   return Array.from({ length: height }, (_, y) =>
-    Array.from({ length: width }, (_, x) => bytes[(y * width + x) * 4]! < 128),
+    Array.from({ length: width }, (_, x) => rows[y * (width + 1) + 1 + x]! < 128),
   );
-}
-
-function unfiltered(data: Buffer, stride: number, height: number): Buffer {
-  const bytes = Buffer.alloc(stride * height);
-  for (let y = 0; y < height; y++) {
-    const filter = data[y * (stride + 1)]!;
-    for (let x = 0; x < stride; x++) {
-      const left = x < 4 ? 0 : bytes[y * stride + x - 4]!;
-      const up = y === 0 ? 0 : bytes[(y - 1) * stride + x]!;
-      const corner = x < 4 || y === 0 ? 0 : bytes[(y - 1) * stride + x - 4]!;
-      const guess = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]!;
-      bytes[y * stride + x] = data[y * (stride + 1) + 1 + x]! + guess;
-    }
-  }
-  return bytes;
-}
-
-function paeth(left: number, up: number, corner: number): number {
-  const [toLeft, toUp, toCorner] = [left, up, corner].map((value) => Math.abs(left + up - corner - value));
-  if (toLeft! <= toUp! && toLeft! <= toCorner!) return left;
-  return toUp! <= toCorner! ? up : corner;
 }
 
 /** Scales the image to one pixel per module: the first dark row begins with a finder pattern, seven modules wide. */
