@@ -9,7 +9,8 @@ import { SignatureBody } from "./passkeys/credentials.ts";
 import { MAX_PASSWORD } from "./passwords.ts";
 import { badFields } from "./problem.ts";
 import { named } from "./schemas.ts";
-import { type FactorProof, isAppCode, isBackupCode } from "./second-factor.ts";
+import { type FactorProof, isBackupCode } from "./second-factor.ts";
+import { isAppCode } from "./totp.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 

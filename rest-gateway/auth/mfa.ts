@@ -19,9 +19,10 @@ import type { Disabled, Factor, FactorRepository } from "./factor-repository.ts"
 import { wrongCode } from "./problem.ts";
 import { pngOf } from "./qr-code.ts";
 import { type Call, currentSignInOf } from "./route.ts";
-import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
+import type { FactorKeys } from "./second-factor.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type { Client, CodeLimits, Throttle } from "./throttle.ts";
+import { newTotpSecret, stepOf, totpUri } from "./totp.ts";
 
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
@@ -139,11 +140,11 @@ export class Enrolment {
     issuer: string = this.#options.issuer,
   ): Promise<Begun> {
     const { factors, box, clock } = this.#options;
-    const secret = await newTotpSecret();
+    const secret = newTotpSecret();
     const named = name === null ? null : { name, max: MAX_FACTORS };
     const begun = await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, named);
     if (begun.outcome !== "begun") throw problem(REFUSED[begun.outcome], { name: name ?? "" });
-    return { id: begun.id, secret, uri: await totpUri(secret, issuer, username) };
+    return { id: begun.id, secret, uri: totpUri(secret, issuer, username) };
   }
 
   /**
@@ -174,7 +175,7 @@ export class Enrolment {
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id, isMeant);
     const attempt = await throttle.reserveCode(id, client);
-    const step = await stepOf(secret, code, clock());
+    const step = stepOf(secret, code, clock());
     if (step === null) {
       await throttle.settle(attempt, true, { event: "code_failed", userId: id, address });
       return false;

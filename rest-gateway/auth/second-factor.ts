@@ -8,6 +8,7 @@ import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
 import type { Client, CodeLimits, CodeToTry, Throttle } from "./throttle.ts";
+import { stepOf } from "./totp.ts";
 
 /** The keys that encrypt secrets and hash backup codes. */
 export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: BackupCodes };
@@ -72,7 +73,7 @@ export class SecondFactor {
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
     const opened = factors.map((factor) => ({ factor, secret: box.open(Buffer.from(factor, "hex"), id) }));
     for (const { factor, secret } of opened) {
-      const step = secret === null ? null : await stepOf(secret, code, clock());
+      const step = secret === null ? null : stepOf(secret, code, clock());
       if (step !== null) return { secret: factor, step, hashes: [], address };
     }
     if (opened.every(({ secret }) => secret !== null)) return { secret: null, step: null, hashes: [], address };
@@ -91,40 +92,6 @@ type SentCode = {
 export type FactorProof = string | PasskeySignature;
 
 const NO_CODE = { secret: null, step: null, hashes: [] };
-
-/** Seconds for which an app shows a code. Like SHA-1 and 6 digits, all apps support it. Source: RFC 6238. */
-const PERIOD = 30;
-/** The previous and the next code are accepted too: clocks differ, and typing takes time. */
-const DRIFT = PERIOD;
-
-/** Loaded with the first code. */
-const otplib = () => import("otplib/functional");
-
-/** 160 random bits, in base32. */
-export const newTotpSecret = async (): Promise<string> => (await otplib()).generateSecret();
-
-/**
- * The time step of a code: the number of 30 s periods since 1970. Null for a wrong code; `now` is milliseconds. The database
- * decides whether the step was already spent.
- */
-export async function stepOf(secret: string, code: string, now: number): Promise<number | null> {
-  if (!isAppCode(code)) return null;
-  const token = digitsOf(code);
-  const epoch = Math.floor(now / 1000);
-  const { verifySync } = await otplib();
-  const result = verifySync({ secret, token, epoch, period: PERIOD, epochTolerance: DRIFT });
-  return result.valid && "timeStep" in result ? result.timeStep : null;
-}
-
-/** Whether the text has the form of a code. */
-export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(code));
-
-/** Apps show codes as `123 456`. */
-const digitsOf = (code: string) => code.replace(/\s/g, "");
-
-/** The content of the QR code: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
-export const totpUri = async (secret: string, issuer: string, account: string): Promise<string> =>
-  (await otplib()).generateURI({ issuer, label: account, secret });
 
 /** 32 characters, so that a random byte chooses each equally often. 0, O, 1 and I are easily confused: 0 and 1 are left out. */
 const ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";

@@ -23,7 +23,7 @@ function loadedWith(...modules: string[]): { readonly packages: readonly string[
 }
 
 const ON_DEMAND = [
-  ...["@node-rs/argon2", "@node-rs/bcrypt", "otplib", "uqr", "@simplewebauthn/server"],
+  ...["@node-rs/argon2", "@node-rs/bcrypt", "uqr", "@simplewebauthn/server"],
   ...["openid-client", "@node-saml/node-saml", "nodemailer", "@redis/client", "json-p3"],
   ...["@opentelemetry/sdk-trace", "@opentelemetry/exporter-trace-otlp-proto", "highlight.js", "marked", "minisearch"],
   ...["graphile-migrate", "pino-pretty", "transliteration", "vite"],
