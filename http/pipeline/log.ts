@@ -1,9 +1,8 @@
-import { createRequire } from "node:module";
 import type { DestinationStream, Logger } from "pino";
 import pino from "pino";
-import type Pretty from "pino-pretty";
 import { WITHOUT_EFFECT_IN_DATABASE } from "../../config/postgrest-names.ts";
 import type { LiveSettingsOptions } from "../../db/transaction/live-settings.ts";
+import { readableLine } from "./readable-log.ts";
 
 /**
  * Structured lines of JSON, or readable text on a terminal. Fields with the names of secrets are redacted. The fields of
@@ -29,8 +28,7 @@ function standardOutput(): DestinationStream {
   const output = pino.destination({ fd: 1, sync: true });
   output.on("error", () => {});
   if (!process.stdout.isTTY) return output;
-  const pretty = createRequire(import.meta.url)("pino-pretty") as typeof Pretty;
-  return pretty({ destination: output, ignore: "pid,hostname", singleLine: true });
+  return { write: (line) => void output.write(readableLine(line)) };
 }
 
 const SECRETS = [

@@ -26,7 +26,7 @@ const ON_DEMAND = [
   ...["@node-rs/argon2", "@node-rs/bcrypt", "uqr", "@simplewebauthn/server"],
   ...["openid-client", "@node-saml/node-saml", "nodemailer", "@redis/client", "json-p3"],
   ...["@opentelemetry/sdk-trace", "@opentelemetry/exporter-trace-otlp-proto", "highlight.js", "marked", "minisearch"],
-  ...["graphile-migrate", "pino-pretty", "transliteration", "vite"],
+  ...["graphile-migrate", "transliteration", "vite"],
 ];
 
 test("a start loads no package that is only needed later", () => {
