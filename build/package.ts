@@ -90,12 +90,13 @@ function keepDeclarations(entries: readonly string[], target: string): void {
   for (const file of globSync("**/*.d.ts", { cwd: target })) if (!reached.has(file)) rmSync(join(target, file));
 }
 
+/** Packages that a folder has for tests here, and what names them. */
+const OWN_PACKAGES = /\/(node_modules|package(-lock)?\.json)$/;
+
 /** Copies what is not compiled. npm does not pack links. */
 function copy(file: string, target: string): void {
   const isPacked = (from: string) =>
-    (!from.endsWith(".ts") || COPIED.includes(file)) &&
-    !from.endsWith("/node_modules") &&
-    !lstatSync(from).isSymbolicLink();
+    (!from.endsWith(".ts") || COPIED.includes(file)) && !OWN_PACKAGES.test(from) && !lstatSync(from).isSymbolicLink();
   cpSync(join(ROOT, file), join(target, file), { recursive: true, filter: isPacked });
 }
 

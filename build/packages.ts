@@ -19,10 +19,13 @@ export function installPackages(folder: string): boolean {
   const mark = join(path, "node_modules/.lock-file");
   if (existsSync(mark) && readFileSync(mark, "utf8") === lock) return true;
   process.stderr.write(`Installing the packages of ${folder}\n`);
-  const { status } = spawnSync("npm", ["ci", "--silent", "--no-audit", "--no-fund"], { cwd: path, stdio: "inherit" });
+  const { status } = spawnSync("npm", ["ci", "--loglevel=error", "--no-audit", "--no-fund"], {
+    cwd: path,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   if (status !== 0) {
     process.stderr.write(
-      `The packages of ${folder} are missing, because npm ci has failed there: it needs the network.\n`,
+      `The packages of ${folder} are missing, because npm ci has failed there. It needs the network.\n`,
     );
     return false;
   }
