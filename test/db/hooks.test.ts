@@ -7,7 +7,7 @@ const HASH = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
 
 /** A new account, as sign-up creates it; its id. */
 const register = (db: TestTransaction): Promise<string> =>
-  db.owner.call("auth_api.register", { name: "Dora", email: "dora@test.example" }, null, null, null, HASH);
+  db.owner.call("auth_api.register", { name: "Dora", email: "dora@test.example" }, null, HASH);
 
 /** Defines a function of the application, and sets it as the hook. */
 async function useHook(db: TestTransaction, point: string, signature: string, body: string): Promise<void> {
@@ -18,7 +18,7 @@ async function useHook(db: TestTransaction, point: string, signature: string, bo
   await db.owner.rows(`select auth.use_hook('${point}', 'internal.${types}')`);
 }
 
-test("before_sign_up must not change the e-mail, whose look was computed", () =>
+test("before_sign_up must not change the e-mail, which the service has checked", () =>
   inTransaction(async (db) => {
     const body = `return fields || '{"email": "other@test.example"}';`;
     await useHook(db, "before_sign_up", "check_user(fields jsonb) returns jsonb", body);

@@ -137,7 +137,7 @@ declare
 begin
   if hook is null then return fields; end if;
   execute format('select %s($1)', hook) into accepted using fields;
-  -- The service has computed how the e-mail looks.
+  -- The service has checked and normalized the e-mail.
   if accepted ->> 'email' is distinct from fields ->> 'email' then
     raise invalid_parameter_value using message = 'the hook before_sign_up must not change the e-mail';
   end if;
