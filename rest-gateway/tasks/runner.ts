@@ -135,9 +135,11 @@ export class TaskRunner {
   /** Stores the error of the task: `status` and the members of the body. */
   async #fail(attempt: TaskAttempt, { status, body }: ErrorResponse): Promise<void> {
     const error = { status, ...body };
-    const isStorable = Buffer.byteLength(JSON.stringify(error)) <= FREE_ERROR_BYTES + attempt.resultLimit;
+    const { repository } = this.#options;
+    const beyond = Buffer.byteLength(JSON.stringify(error)) - FREE_ERROR_BYTES;
+    const isStorable = beyond <= 0 || beyond <= (await repository.errorLimit(attempt));
     if (!isStorable) return this.#fail(attempt, responseOf(problem("task errors too large"), attempt));
-    await this.#options.repository.fail(attempt, error);
+    await repository.fail(attempt, error);
     this.ended.failed++;
   }
 

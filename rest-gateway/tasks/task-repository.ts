@@ -113,8 +113,6 @@ export type TaskAttempt = {
   readonly number: number;
   /** Attempts so far, including this one, but not those that ended because the service was stopped. */
   readonly counted: number;
-  /** The maximum bytes of the result, and of the error beyond its first 1024 bytes. */
-  readonly resultLimit: number;
 };
 
 type BegunTask = {
@@ -125,7 +123,6 @@ type BegunTask = {
   readonly request: StoredRequest;
   readonly run: number;
   readonly attempts: number;
-  readonly resultLimit: number;
 };
 
 /** A task or a job whose last attempt has failed. */
@@ -173,15 +170,15 @@ export class TaskRepository {
   /** Null if the task has ended. */
   async begin(id: string): Promise<TaskAttempt | null> {
     const { taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
-    const limits = [taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes];
-    const begun: BegunTask | null = await this.#value("select tasks.begin_attempt($1, $2, $3, $4)", id, ...limits);
+    const limits = { result: taskMaxResultBytes, client: taskMaxStoredBytesPerOwner, all: taskMaxStoredBytes };
+    const begun: BegunTask | null = await this.#value("select tasks.begin_attempt($1, $2)", id, limits);
     if (begun === null) return null;
-    const { kind, role, claims, request, run, attempts, resultLimit } = begun;
+    const { kind, role, claims, request, run, attempts } = begun;
     const task: Task = { id, kind, caller: { role, claims, expiresAt: null, refused: null }, request };
-    return { task, number: run, counted: attempts, resultLimit };
+    return { task, number: run, counted: attempts };
   }
 
-  /** Gives the turn of a task that has ended to the next one, and releases the bytes that it had reserved. */
+  /** Counts the bytes of a task that has ended, and gives its turn to the next one. */
   async settle(id: string): Promise<void> {
     await this.#value("select tasks.settle($1, $2)", id, this.#limits.taskConcurrencyPerOwner);
   }
@@ -194,6 +191,12 @@ export class TaskRepository {
   isRunning({ task, number }: TaskAttempt): Promise<boolean> {
     const text = "select exists (select from tasks.tasks where id = $1 and run = $2 and status = 'running')";
     return this.#value(text, task.id, number);
+  }
+
+  /** The bytes that an error of the attempt may have, beyond its first 1024 bytes. */
+  async errorLimit({ task }: TaskAttempt): Promise<number> {
+    const text = "select tasks.space_for(t)::text from tasks.tasks as t where id = $1";
+    return Math.min(this.#limits.taskMaxResultBytes, Number(await this.#value(text, task.id)));
   }
 
   /** `error` is the `error` of the task in responses: `{ status, … }`. */

@@ -119,7 +119,6 @@ begin
     task.bytes
   )
   returning * into task;
-  perform tasks.count_bytes(task.owner, task.address, task.bytes);
   perform tasks.give_turns(task.owner, max_running);
   return tasks.describe(task);
 end $$;
@@ -208,9 +207,10 @@ declare
   size constant bigint := octet_length(part::text);
   kept bigint;
   allowed bigint;
-  lacks_space boolean;
+  space bigint;
 begin
-  select t.result_limit, t.lacks_space into allowed, lacks_space
+  -- The limits are those of the worker. The caller cannot choose them.
+  select (t.limits ->> 'result')::bigint, tasks.space_for(t) into allowed, space
   from tasks.tasks as t
   where t.id = task
     and t.status = 'running'
@@ -223,15 +223,15 @@ begin
   select coalesce(sum(r.bytes), 0) into kept
   from tasks.results as r
   where r.task_id = task;
-  if kept + size > allowed and lacks_space then
+  if kept + size > allowed then
+    raise program_limit_exceeded using message =
+      format('the result of the task is larger than %s bytes: request less data at a time', allowed);
+  elsif kept + size > space then
     raise sqlstate 'PT429' using message = format(
       'the result of the task is larger than the %s bytes that are left for stored results: '
       'try again when earlier tasks have been deleted',
-      allowed
+      space
     );
-  elsif kept + size > allowed then
-    raise program_limit_exceeded using message =
-      format('the result of the task is larger than %s bytes: request less data at a time', allowed);
   end if;
   insert into tasks.results (task_id, part, bytes) values (task, part, size);
 end $$;

@@ -3,16 +3,16 @@
 -- A *client* is a user, another role, or an anonymous IP address. All anonymous clients are one *owner* and share its
 -- turns, and may use half of the storage.
 --
--- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
--- task that it changes first. The transaction that does the work never takes the lock: all that it needs was
--- reserved when the attempt began.
+-- The functions that give turns need `tasks.lock()`. To avoid deadlocks, a transaction locks the task that it changes
+-- first. The transaction that does the work never takes the lock. So results that are stored at the same time may
+-- exceed a limit together: by one result of the largest size for each task that runs.
 
 create or replace function tasks.lock() returns void
 language sql volatile set search_path = '' as $$
   select pg_advisory_xact_lock(hashtextextended('content-service:tasks', 0))
 $$;
 
-comment on function tasks.lock() is 'Locks the turns of all owners and the storage until the end of the transaction.';
+comment on function tasks.lock() is 'Locks the turns of all owners until the end of the transaction.';
 
 create or replace function tasks.current_round(owner text) returns integer
 language sql stable set search_path = ''
@@ -60,28 +60,20 @@ $$;
 create or replace function tasks.settle(task uuid, max_running integer default 0) returns void
 language plpgsql volatile set search_path = '' as $$
 declare
-  ended tasks.tasks;
-  stored bigint;
+  owner text;
 begin
-  select * into ended
-  from tasks.tasks as t
+  update tasks.tasks as t
+  set has_turn = false, bytes = tasks.size_of(t)
   where t.id = settle.task
     and t.finished_at is not null
-  for no key update;
+  returning t.owner into owner;
   if not found then return; end if;
   perform tasks.lock();
-  stored := tasks.size_of(ended);
-  perform tasks.count_bytes(ended.owner, ended.address, stored - ended.bytes);
-  update tasks.tasks as t
-  set bytes = stored, has_turn = false
-  where t.id = settle.task;
-  perform tasks.give_turns(ended.owner, max_running);
+  perform tasks.give_turns(owner, max_running);
 end $$;
 
-comment on function tasks.settle(uuid, integer) is $$
-Releases what a task that has ended no longer needs: the reserved bytes, and its turn, which the next task of the owner
-gets.
-$$;
+comment on function tasks.settle(uuid, integer) is
+  'Counts the bytes of a task that has ended, and gives its turn to the next task of the owner.';
 
 create or replace function tasks.settle_lost(max_running integer) returns void
 language plpgsql volatile set search_path = '' as $$
@@ -116,24 +108,7 @@ return 4096
   + greatest(octet_length(task.error::text) - 1024, 0)
   + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = task.id);
 
-comment on function tasks.size_of(tasks.tasks) is
-  'The bytes that the task takes up, without those that it has reserved.';
-
-create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
-language sql volatile set search_path = '' as $$
-  insert into tasks.storage as s (client, bytes)
-  select c.client, difference
-  from (values
-    ('(all)', true),
-    ('(anonymous)', address is not null),
-    (coalesce(address, owner), true)
-  ) as c (client, is_counted)
-  where c.is_counted
-  on conflict (client) do update set bytes = s.bytes + excluded.bytes
-$$;
-
-comment on function tasks.count_bytes(text, text, bigint) is
-  'Adds a difference to the stored bytes of a client and of those with whom it shares. Needs the lock.';
+comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up.';
 
 create or replace function tasks.space_for(
   owner text,
@@ -146,47 +121,33 @@ create or replace function tasks.space_for(
 language sql stable set search_path = ''
 begin atomic
   select
-    max_stored_per_client - coalesce(max(s.bytes) filter (where s.client = coalesce(address, owner)), 0),
+    max_stored_per_client - coalesce(
+      sum(t.bytes) filter (where coalesce(t.address, t.owner) = coalesce(space_for.address, space_for.owner)),
+      0
+    ),
     least(
-      max_stored - coalesce(max(s.bytes) filter (where s.client = '(all)'), 0),
-      case when address is not null then
-        max_stored / 2 - coalesce(max(s.bytes) filter (where s.client = '(anonymous)'), 0)
+      max_stored - coalesce(sum(t.bytes), 0),
+      case when space_for.address is not null then
+        max_stored / 2 - coalesce(sum(t.bytes) filter (where t.address is not null), 0)
       end
     )
-  from tasks.storage as s
-  where s.client in ('(all)', '(anonymous)', coalesce(address, owner));
+  from tasks.tasks as t;
 end;
 
-comment on function tasks.space_for(text, text, bigint, bigint) is $$
-The bytes that a client may still store: `own` of its own limit, `shared` of the limit that it shares with others. Needs
-the lock.
-$$;
+comment on function tasks.space_for(text, text, bigint, bigint) is
+  'The bytes that a client may still store: `own` of its own limit, `shared` of the limit that it shares with others.';
 
-create or replace function tasks.reserve(
-  task tasks.tasks,
-  result_limit bigint,
-  max_stored_per_client bigint,
-  max_stored bigint
-) returns tasks.tasks
-language plpgsql volatile set search_path = '' as $$
-declare
-  -- An earlier attempt has reserved them.
-  reserved constant bigint := coalesce(task.result_limit, 0);
-  allowed bigint;
-begin
-  perform tasks.lock();
-  select greatest(least(reserve.result_limit, reserved + least(s.own, s.shared)), 0) into allowed
-  from tasks.space_for(task.owner, task.address, max_stored_per_client, max_stored) as s;
-  perform tasks.count_bytes(task.owner, task.address, allowed - reserved);
-  update tasks.tasks as t
-  set
-    result_limit = allowed,
-    lacks_space = allowed < reserve.result_limit,
-    bytes = t.bytes + allowed - reserved
-  where t.id = task.id
-  returning * into task;
-  return task;
-end $$;
+create or replace function tasks.space_for(task tasks.tasks) returns bigint
+language sql stable set search_path = ''
+begin atomic
+  select greatest(least(s.own, s.shared), 0)
+  from tasks.space_for(
+    task.owner,
+    task.address,
+    (task.limits ->> 'client')::bigint,
+    (task.limits ->> 'all')::bigint
+  ) as s;
+end;
 
-comment on function tasks.reserve(tasks.tasks, bigint, bigint, bigint) is
-  'Reserves bytes for the result of a task: `result_limit`, or fewer if the storage is nearly full.';
+comment on function tasks.space_for(tasks.tasks) is
+  'The bytes that the latest attempt at a task may store, by the limits with which it began.';

@@ -1,38 +1,32 @@
 -- For workers, which are tasks_owner. No other role may call these functions.
 
 -- Not `begin`: psql would read the name in a plain dump as the start of a body `begin atomic`.
-create or replace function tasks.begin_attempt(
-  task uuid,
-  result_limit bigint,
-  max_stored_per_client bigint default 9223372036854775807,
-  max_stored bigint default 9223372036854775807
-) returns json
-language plpgsql volatile set search_path = '' as $$
-declare
-  begun tasks.tasks;
-begin
+create or replace function tasks.begin_attempt(task uuid, limits json) returns json
+language sql volatile set search_path = '' as $$
   update tasks.tasks as t
-  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1
+  set
+    status = 'running',
+    started_at = clock_timestamp(),
+    done = 0,
+    run = t.run + 1,
+    attempts = t.attempts + 1,
+    limits = begin_attempt.limits
   where t.id = task
     and t.finished_at is null
-  returning * into begun;
-  if not found then return null; end if;
-  begun := tasks.reserve(begun, result_limit, max_stored_per_client, max_stored);
-  return json_build_object(
-    'id', begun.id,
-    'kind', begun.kind,
-    'role', begun.role,
-    'claims', begun.claims,
-    'request', begun.request,
-    'run', begun.run,
-    'attempts', begun.attempts,
-    'resultLimit', begun.result_limit
-  );
-end $$;
+  returning json_build_object(
+    'id', t.id,
+    'kind', t.kind,
+    'role', t.role,
+    'claims', t.claims,
+    'request', t.request,
+    'run', t.run,
+    'attempts', t.attempts
+  )
+$$;
 
-comment on function tasks.begin_attempt(uuid, bigint, bigint, bigint) is $$
-Begins an attempt, after which no earlier attempt can end the task, and reserves the bytes of its result, at most
-`result_limit`. Returns null if the task has ended.
+comment on function tasks.begin_attempt(uuid, json) is $$
+Begins an attempt, after which no earlier attempt can end the task. `limits` are the bytes that it may store, as in
+tasks.limits. Returns null if the task has ended.
 $$;
 
 create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
@@ -86,36 +80,15 @@ end $$;
 comment on function tasks.put_back(uuid, integer, interval, boolean) is
   'Ends an attempt; the next one begins after `delay`. Unless `is_attempt`, the attempt is not counted.';
 
-create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns integer
-language plpgsql volatile set search_path = '' as $$
-declare
-  client record;
-  purged integer := 0;
-begin
-  -- A loop, because the lock must follow the deletion.
-  for client in
-    with deleted as (
-      delete from tasks.tasks as t
-      where t.finished_at < now() - keep
-        or t.address is not null and t.finished_at < now() - keep_anonymous
-      returning t.owner, t.address, t.bytes
-    )
-    select d.owner, d.address, sum(d.bytes)::bigint as bytes, count(*)::integer as tasks
-    from deleted as d
-    group by d.owner, d.address
-  loop
-    perform tasks.lock();
-    perform tasks.count_bytes(client.owner, client.address, -client.bytes);
-    purged := purged + client.tasks;
-  end loop;
-  delete from tasks.storage where bytes = 0;
-  return purged;
-end $$;
-
-comment on function tasks.purge(interval, interval) is $$
-Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how
-many.
+create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns void
+language sql volatile set search_path = '' as $$
+  delete from tasks.tasks as t
+  where t.finished_at < now() - keep
+    or t.address is not null and t.finished_at < now() - keep_anonymous
 $$;
+
+comment on function tasks.purge(interval, interval) is
+  'Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous.';
 
 create or replace function tasks.lock_of(worker text) returns bigint
 language sql immutable set search_path = ''

@@ -96,7 +96,7 @@ test("an attempt is rolled back if a later attempt has begun", async () => {
   const gate = await closeGate();
   const id = await accept("ada", mark("overtaken"), gate.step);
   const [pid] = await gate.reached();
-  await sql("select tasks.begin_attempt($1, 1000)", id);
+  await sql("select tasks.begin_attempt($1, '{}')", id);
   // The later attempt has its own job.
   await sql(
     "select graphile_worker.add_job('perform', json_build_object('task', $1::text), run_at => now() + interval '1 h')",
