@@ -1,6 +1,7 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import { finish, type Sql } from "../../db/sql.ts";
+import { finish } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Statement } from "../../db/transaction/transaction.ts";
 import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
@@ -9,7 +10,6 @@ import type {
   CallerTransactions,
   ErrorResponse,
   NewTask,
-  Step,
   StoredRequest,
   Task,
   TaskHandler,
@@ -23,15 +23,7 @@ import { planRows } from "./plan/rows.ts";
 import { explained } from "./refusal.ts";
 import { type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
 import { SETTINGS } from "./runner.ts";
-import {
-  CLOSE_PAGES,
-  FETCH_PAGE,
-  FETCH_REST,
-  writeCount,
-  writeImport,
-  writeNoRecords,
-  writePages,
-} from "./write/task.ts";
+import { writeImport, writeNoRecords, writePages } from "./write/task.ts";
 
 export type TaskHandlerOptions = ParseOptions & {
   readonly catalog: Pick<LiveCatalog, "current">;
@@ -51,14 +43,12 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     return parseText({ ...stored, body, isTask: true }, this.#options).request;
   }
 
-  async write(request: ResourceRequest, task: Task, transactions: CallerTransactions): Promise<TaskTransaction> {
+  write(request: ResourceRequest, task: Task): TaskTransaction {
     const { operation } = request;
     const identity = identityOf(task);
-    if (operation.kind === "create") return { identity, steps: importSteps(request, operation, task.id) };
+    if (operation.kind === "create") return { identity, statements: [importStatement(request, operation, task.id)] };
     if (operation.kind !== "list") throw new TypeError(`an operation of kind "${operation.kind}" cannot be a task`);
-    const [counted] = await transactions.run(identity, [countStatement(request, operation)]);
-    const count = Number(counted!.rows[0]![0]!.toString());
-    return { identity, steps: exportSteps(request, operation, task.id, count) };
+    return { identity, statements: exportStatements(request, operation, task.id) };
   }
 
   async formatError(
@@ -99,9 +89,8 @@ export function newTask(
 ): NewTask {
   const { method = "GET", url = "/", headers } = request;
   const stored = STORED_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]));
-  const isImport = parsed!.operation.kind === "create";
   return {
-    kind: isImport ? "import" : "export",
+    kind: parsed!.operation.kind === "create" ? "import" : "export",
     caller: caller!,
     request: {
       method,
@@ -109,7 +98,6 @@ export function newTask(
       headers: Object.fromEntries(stored),
       body: body?.toString() ?? null,
     },
-    rows: isImport ? parsed!.body!.records.length : 0,
     sender: request,
     recipient: recipientOfResponse(response, identity, caller!),
   };
@@ -123,47 +111,19 @@ function withoutCredentials(url: string): string {
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }
 
-/** Records per step. Clients see the progress step by step; reading is faster than writing. */
-const IMPORTED = 500;
-const EXPORTED = 2000;
-
-/** Creates the records of an array, step by step. `id` is the id of the task. */
-function importSteps(request: ResourceRequest, operation: OperationOf<"create">, id: string): Step[] {
+/** Creates the records of an array. `id` is the id of the task. */
+function importStatement(request: ResourceRequest, operation: OperationOf<"create">, id: string): Statement {
   const { resource, selection, style, body } = request;
-  const { records } = body!;
-  const values = [...request.values, id];
   const rows = planRows(resource, selection, style);
   // A missing parent must be an error, which the foreign key raises.
   const written = finish(writeImport(planInsert(request, operation, false), rows, request.values.length));
-  const steps: Step[] = [];
-  for (let first = 0; first < records.length; first += IMPORTED) {
-    const some = records.slice(first, first + IMPORTED);
-    const statement = writeStatement(written, { values, body: recordsBody(some, true) });
-    steps.push({ statement, rows: some.length });
-  }
-  return steps;
+  return writeStatement(written, { values: [...request.values, id], body: recordsBody(body!.records, true) });
 }
 
-/** Reads a whole list, page by page. `count` is the number of its records when the task starts. */
-function exportSteps(request: ResourceRequest, operation: OperationOf<"list">, id: string, count: number): Step[] {
+/** Reads a whole list. */
+function exportStatements(request: ResourceRequest, operation: OperationOf<"list">, id: string): Statement[] {
   const input = { values: [...request.values, id], body: null };
   const task = request.values.length;
-  const list = planList(request, operation);
-  const fullPages = Math.floor(count / EXPORTED);
-  const step = (query: Sql, rows: number): Step => ({
-    statement: writeStatement(finish(query), input),
-    rows,
-  });
-  const fetchPage = step(FETCH_PAGE, EXPORTED);
-  return [
-    step(writeNoRecords(task), 0),
-    step(writePages(list, task, EXPORTED), 0),
-    ...Array.from({ length: fullPages }, () => fetchPage),
-    step(FETCH_REST, count - fullPages * EXPORTED),
-    step(CLOSE_PAGES, 0),
-  ];
+  const parts = [writeNoRecords(task), writePages(planList(request, operation), task)];
+  return parts.map((part) => writeStatement(finish(part), input));
 }
-
-/** Counts the records of a list. */
-const countStatement = (request: ResourceRequest, operation: OperationOf<"list">) =>
-  writeStatement(finish(writeCount(planList(request, operation))), request);

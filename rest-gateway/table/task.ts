@@ -49,7 +49,7 @@ export function taskOf(
   const url = search === "" ? path : `${path}?${search}`;
   const request = { method, url, headers: JSON.parse(requestHeaders(headers)), body: body.toString() };
   const recipient = recipientOfResponse(response, identity, caller);
-  return { kind: "function", caller, request, rows: 0, sender, recipient };
+  return { kind: "function", caller, request, sender, recipient };
 }
 
 /** Queues the task. The answer is 202. Throws Problem if the caller has too many tasks. */
@@ -92,10 +92,9 @@ export class FunctionTaskHandler implements TaskHandler<PlannedCall> {
     const context = contextOf(stored, parseUrl(stored.url).path);
     const { identity, statements, isolation } = this.#planner.write(request, planned, caller, context);
     const { fixed, given } = identity.settings!;
-    const all = [...statements.slice(0, -1), storingResult(statements.at(-1)!, id)];
     return {
       identity: { ...identity, settings: { fixed: fixed.map(allowingWrites), given } },
-      steps: all.map((statement) => ({ statement, rows: 0 })),
+      statements: [...statements.slice(0, -1), storingResult(statements.at(-1)!, id)],
       isolation,
     };
   }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
@@ -7,7 +8,7 @@ import type { Statement, Transactions } from "../../db/transaction/transaction.t
 import { type Problem, problem } from "../../problems/problem.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
-import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
+import type { CallerTransactions, ErrorResponse, TaskHandler, TaskKind } from "./task-handler.ts";
 import { CHECK_CLIENT, type TaskAttempt, type TaskRepository } from "./task-repository.ts";
 
 export type RunnerOptions = {
@@ -22,6 +23,8 @@ export type RunnerOptions = {
 
 /** Maximum attempts at a task after errors that its client has not caused. */
 const MAX_ATTEMPTS = 4;
+/** Milliseconds between two checks that the attempt is still the running one. */
+const CHECK_INTERVAL = 1000;
 
 /** `planned` is the result of the handler's `plan`; null before the call, or if it threw. */
 type PlannedAttempt = TaskAttempt & { planned: unknown };
@@ -71,14 +74,26 @@ export class TaskRunner {
   async #work(attempt: PlannedAttempt, stopping: AbortSignal): Promise<void> {
     const ending = new AbortController();
     const stop = () => ending.abort(new Error("the attempt was stopped"));
-    const monitor = new AttemptMonitor(this.#options.repository, attempt, stop);
+    const ended = new AbortController();
+    const watching = this.#watch(attempt, stop, ended.signal);
     if (stopping.aborted) stop();
     stopping.addEventListener("abort", stop);
     try {
-      await this.#commit(attempt, this.#transactionsOf(attempt, ending.signal), monitor);
+      await this.#commit(attempt, this.#transactionsOf(attempt, ending.signal));
     } finally {
       stopping.removeEventListener("abort", stop);
-      await monitor.end();
+      ended.abort();
+      await watching;
+    }
+  }
+
+  /** Calls `stop` if the task was cancelled or a later attempt has begun, at most about a second after that. */
+  async #watch(attempt: TaskAttempt, stop: () => void, ended: AbortSignal): Promise<void> {
+    while (!ended.aborted) {
+      await sleep(CHECK_INTERVAL, null, { signal: ended }).catch(() => {});
+      // An error: the connection is lost. If the transaction is affected too, it fails by itself.
+      const isRunning = ended.aborted || (await this.#options.repository.isRunning(attempt).catch(() => true));
+      if (!isRunning) stop();
     }
   }
 
@@ -98,15 +113,13 @@ export class TaskRunner {
   }
 
   /** One transaction contains the work and the end of the task, so that both take effect or neither. */
-  async #commit(attempt: PlannedAttempt, transactions: CallerTransactions, monitor: AttemptMonitor): Promise<void> {
+  async #commit(attempt: PlannedAttempt, transactions: CallerTransactions): Promise<void> {
     const { task } = attempt;
     const handler = this.#handlerOf(attempt);
     attempt.planned = handler.plan(task.request);
-    const { identity, steps, isolation = null } = await handler.write(attempt.planned, task, transactions);
-    await monitor.begin(steps);
-    const statements = [...steps.map(({ statement }) => statement), finishStatement(attempt)];
-    const onCompleted = (index: number) => monitor.completed(index);
-    await transactions.run(identity, statements, { isolation, unlimitedResult: true, onCompleted });
+    const { identity, statements, isolation = null } = handler.write(attempt.planned, task);
+    const all = [...statements, finishStatement(attempt)];
+    await transactions.run(identity, all, { isolation, unlimitedResult: true });
   }
 
   /** Decides what follows an error. First checks the state of the task, because the transaction may have committed nevertheless. */
@@ -183,60 +196,4 @@ function withSettings(identity: Identity, settings: readonly Setting[]): Identit
   const { fixed = [], given = [] } = identity.settings ?? {};
   const others = fixed.filter(([name]) => settings.every(([other]) => other !== name));
   return { ...identity, settings: { fixed: [...others, ...settings], given } };
-}
-
-/** Milliseconds. */
-const MONITOR_INTERVAL = 1000;
-
-/** Once a second during an attempt: saves its progress, and detects that the task was cancelled. */
-class AttemptMonitor {
-  readonly #repository: TaskRepository;
-  readonly #attempt: TaskAttempt;
-  readonly #onCancelled: () => void;
-  readonly #timer: NodeJS.Timeout;
-  #steps: readonly Step[] = [];
-  #total = 0;
-  #done = 0;
-  #saving: Promise<void> | null = null;
-
-  constructor(repository: TaskRepository, attempt: TaskAttempt, onCancelled: () => void) {
-    this.#repository = repository;
-    this.#attempt = attempt;
-    this.#onCancelled = onCancelled;
-    this.#timer = setInterval(() => this.#save(), MONITOR_INTERVAL);
-  }
-
-  /** Call this before the first step. Saves the total at once, since all steps may take less than a second. */
-  async begin(steps: readonly Step[]): Promise<void> {
-    this.#steps = steps;
-    this.#total = steps.reduce((sum, { rows }) => sum + rows, 0);
-    // A save that has already started does not know the total.
-    await this.#saving;
-    if (this.#total > 0) await this.#save();
-  }
-
-  completed(index: number): void {
-    this.#done += this.#steps[index]?.rows ?? 0;
-  }
-
-  async end(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#saving;
-  }
-
-  #save(): Promise<void> {
-    this.#saving ??= this.#repository
-      .advance(this.#attempt, this.#done, this.#total || null)
-      .then(
-        (continues) => {
-          if (!continues) this.#onCancelled();
-        },
-        // The connection is lost. If the transaction is affected too, it fails by itself.
-        () => {},
-      )
-      .finally(() => {
-        this.#saving = null;
-      });
-    return this.#saving;
-  }
 }

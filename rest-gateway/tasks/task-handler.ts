@@ -5,7 +5,7 @@ import type { Identity } from "../../db/transaction/identity.ts";
 import type { RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { RestAnswer } from "../conventions/endpoint.ts";
 
-/** The kinds of tasks by the interface that handles them. Tasks of one kind take about the same time per row. */
+/** The kinds of tasks by the interface that handles them. */
 export const KINDS = { resource: ["import", "export"], function: ["function"] } as const;
 export type TaskKind = (typeof KINDS)[keyof typeof KINDS][number];
 
@@ -23,12 +23,11 @@ export type StoredRequest = {
   readonly body: string | null;
 };
 
-/** A request to be handled as a task. `rows` is the amount of work, 0 if unknown. */
+/** A request to be handled as a task. */
 export type NewTask = {
   readonly kind: TaskKind;
   readonly caller: Caller;
   readonly request: StoredRequest;
-  readonly rows: number;
   /** The request that the client has sent. Its IP address limits the tasks of an anonymous caller. */
   readonly sender: IncomingMessage;
   /** The client, whose share of the connections stores the task. */
@@ -54,22 +53,18 @@ export type Task = {
   readonly request: StoredRequest;
 };
 
-/** One statement of a task. A statement with a result stores it: `select tasks.keep_result($1, …)`. */
-export type Step = {
-  readonly statement: Statement;
-  /** The progress that the step adds. */
-  readonly rows: number;
-};
-
-/** The work of a task: one transaction with the caller's identity. */
+/**
+ * The work of a task: one transaction with the caller's identity. A statement with a result stores it:
+ * `select tasks.keep_result($1, …)`.
+ */
 export type TaskTransaction = {
   readonly identity: Identity;
-  readonly steps: readonly Step[];
+  readonly statements: readonly Statement[];
   /** Null or absent: read committed. */
   readonly isolation?: RunOptions["isolation"];
 };
 
-/** Separate transactions with the caller's identity, for queries on whose results the steps depend. */
+/** Separate transactions with the caller's identity, for queries that explain an error. */
 export type CallerTransactions = Pick<Transactions, "run">;
 
 /** The error of a failed task: the status and the body with which the interface would have responded. */
@@ -83,7 +78,7 @@ export type TaskHandler<Planned> = {
   /** Parses and plans the request. Throws the errors of the interface, which fail the task. */
   plan(request: StoredRequest): Planned;
   /** Writes the statements. They take effect once or not at all, even if this process is killed. */
-  write(planned: Planned, task: Task, transactions: CallerTransactions): TaskTransaction | Promise<TaskTransaction>;
+  write(planned: Planned, task: Task): TaskTransaction;
   /**
    * The error as the interface formats it; null for an internal error, whose details the client must not see.
    * `planned` is null if `plan` threw.

@@ -10,8 +10,6 @@ import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 export type TaskState = {
   readonly taskId: string;
   readonly status: "pending" | "running" | "succeeded" | "failed" | "cancelled";
-  /** `total` is null if it is unknown. */
-  readonly progress: { readonly done: number; readonly total: number | null };
   readonly createdAt: string;
   readonly startedAt: string | null;
   readonly finishedAt: string | null;
@@ -46,14 +44,13 @@ export class CallerTaskRepository {
 
   /** `address` is the hashed IP address of an anonymous caller, null for others. */
   async add(
-    { kind, caller, request, rows, sender, recipient }: NewTask,
+    { kind, caller, request, sender, recipient }: NewTask,
     address: string | null,
   ): Promise<TaskState | Unadded> {
     const { taskMaxPending, taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
-    const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer, $5, $6::integer, $7::bigint, $8::bigint)";
+    const text = "select tasks.accept($1, $2::json, $3::integer, $4, $5::integer, $6::bigint, $7::bigint)";
     const limits = [taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes].map(String);
-    const total = rows > 0 ? String(rows) : null;
-    const values = [kind, JSON.stringify(request), total, String(taskMaxPending), address, ...limits];
+    const values = [kind, JSON.stringify(request), String(taskMaxPending), address, ...limits];
     const path = request.url.split("?", 1)[0]!;
     const context = { ...contextOf(sender, path, recipient && { recipient }), method: request.method };
     const added = jsonIn(await this.#row({ caller, request: context }, text, values), 0);
@@ -156,7 +153,7 @@ const INVALID_VALUE = "22023";
 
 /**
  * Tasks and their jobs as the worker reads and writes them. It does not use the connections of the handlers, so that the
- * progress of a task is visible before its transaction commits.
+ * state of a task is visible before its transaction commits.
  */
 export class TaskRepository {
   readonly #pool: pg.Pool;
@@ -183,11 +180,7 @@ export class TaskRepository {
     await this.#value("select tasks.settle($1, $2)", id, this.#limits.taskConcurrencyPerOwner);
   }
 
-  /** Saves the progress. Returns false if the attempt must stop: the task was cancelled, or a later attempt has begun. */
-  advance({ task, number }: TaskAttempt, done: number, total: number | null): Promise<boolean> {
-    return this.#value("select tasks.advance($1, $2, $3, $4)", task.id, number, done, total);
-  }
-
+  /** False if the task has ended, or a later attempt has begun. */
   isRunning({ task, number }: TaskAttempt): Promise<boolean> {
     const text = "select exists (select from tasks.tasks where id = $1 and run = $2 and status = 'running')";
     return this.#value(text, task.id, number);

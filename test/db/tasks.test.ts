@@ -3,7 +3,7 @@ import { outcomes, TestCaller, type TestTransaction, useTransactions } from "../
 
 const inTransaction = useTransactions();
 
-const ACCEPT = `select tasks.accept('function', '{"url": "/x"}', 5, 10) as task`;
+const ACCEPT = `select tasks.accept('function', '{"url": "/x"}', 10) as task`;
 const accept = async (caller: TestCaller): Promise<string> => (await caller.row(ACCEPT)).task.taskId;
 const runner = (db: TestTransaction) => new TestCaller(db.client, "tasks_owner", {});
 const LIMITS = { result: 1000, client: 10_000, all: 100_000 };
@@ -53,7 +53,7 @@ test("a task that is put back is due after the delay, and the attempt counts onl
 test("a task of an anonymous caller is purged after its own, shorter retention time", () =>
   inTransaction(async (db) => {
     const accepted = (address: string | null) =>
-      db.anon.row("select tasks.accept('function', '{}', 1, 10, $1) as task", address);
+      db.anon.row("select tasks.accept('function', '{}', 10, $1) as task", address);
     const [anonymous, other] = [(await accepted("here")).task.taskId, (await accepted(null)).task.taskId];
     for (const id of [anonymous, other]) await db.anon.row("select tasks.cancel($1)", id);
     const end =

@@ -10,7 +10,7 @@ begin
 end $$;
 
 grant execute on function
-  tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint),
+  tasks.accept(text, json, integer, text, integer, bigint, bigint),
   tasks.find(uuid),
   tasks.list(text, integer, bigint),
   tasks.cancel(uuid),

@@ -36,7 +36,6 @@ language sql stable set search_path = ''
 return json_build_object(
   'taskId', task.id,
   'status', task.status,
-  'progress', json_build_object('done', task.done, 'total', task.total),
   'createdAt', task.created_at,
   'startedAt', task.started_at,
   'finishedAt', task.finished_at,
@@ -46,35 +45,25 @@ return json_build_object(
 
 comment on function tasks.describe(tasks.tasks) is 'The task as JSON, without its result.';
 
-create or replace function tasks.estimate(kind text, total bigint) returns integer
+create or replace function tasks.estimate(kind text) returns integer
 language sql stable set search_path = '' as $$
-  with latest as (
-    select
-      t.total,
-      extract(epoch from t.finished_at - t.started_at) as seconds
+  select greatest(ceil(avg(latest.seconds)), 1)::integer
+  from (
+    select extract(epoch from t.finished_at - t.started_at) as seconds
     from tasks.tasks as t
     where t.kind = estimate.kind
       and t.status = 'succeeded'
     order by t.finished_at desc
     limit 20
-  ), paces as (
-    -- A task with few rows spends most of its time on work that does not depend on the rows.
-    select
-      sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as per_row,
-      avg(l.seconds) as per_task
-    from latest as l
-  )
-  select least(greatest(ceil(coalesce(estimate.total * p.per_row, p.per_task)), 1), 2147483647)::integer
-  from paces as p
+  ) as latest
 $$;
 
-comment on function tasks.estimate(text, bigint) is
-  'The seconds that a task will take, at least 1, derived from the latest tasks of its kind.';
+comment on function tasks.estimate(text) is
+  'The seconds that a task will take, at least 1: the average of the latest tasks of its kind.';
 
 create or replace function tasks.accept(
   kind text,
   request json,
-  total bigint,
   max_pending integer,
   address text default null,
   max_running integer default 1000000,
@@ -105,15 +94,14 @@ begin
   if task.bytes > own then return json_build_object('full', 'own'); end if;
   if task.bytes > shared then return json_build_object('full', 'shared'); end if;
 
-  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate, address, round, bytes)
+  insert into tasks.tasks (owner, role, claims, kind, request, estimate, address, round, bytes)
   values (
     task.owner,
     current_setting('role'),
     task.claims,
     accept.kind,
     accept.request,
-    accept.total,
-    tasks.estimate(accept.kind, accept.total),
+    tasks.estimate(accept.kind),
     task.address,
     greatest(latest_round, tasks.current_round(task.owner)) + 1,
     task.bytes
@@ -123,7 +111,7 @@ begin
   return tasks.describe(task);
 end $$;
 
-comment on function tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint) is $$
+comment on function tasks.accept(text, json, integer, text, integer, bigint, bigint) is $$
 Creates a task of the caller, who is anonymous if `address` is given. Returns null if the client has `max_pending`
 unfinished tasks, and `{"full": "own"}` or `{"full": "shared"}` if the task does not fit into the storage of the client
 or of several.
@@ -245,7 +233,7 @@ create or replace function tasks.finish(task uuid, run integer) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   update tasks.tasks as t
-  set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
+  set status = 'succeeded', finished_at = clock_timestamp(), request = null
   where t.id = task
     and t.run = finish.run
     and t.status = 'running'

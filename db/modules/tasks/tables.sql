@@ -17,8 +17,6 @@ create table tasks.tasks (
   kind         text not null,
   request      json, -- null after the end, because a request may contain secrets
   status       text not null default 'pending',
-  done         bigint not null default 0,
-  total        bigint, -- null if unknown
   estimate     integer not null, -- seconds
   run          integer not null default 0, -- the number of the latest attempt, which alone may end the task
   attempts     integer not null default 0, -- without those that ended because the service stopped
@@ -34,8 +32,7 @@ create table tasks.tasks (
   limits       json,
 
   constraint tasks_status_known check (status in ('pending', 'running', 'succeeded', 'failed', 'cancelled')),
-  constraint tasks_finished_at_known check ((finished_at is null) = (status in ('pending', 'running'))),
-  constraint tasks_total_range check (total > 0)
+  constraint tasks_finished_at_known check ((finished_at is null) = (status in ('pending', 'running')))
 );
 -- The tasks of a caller, newest first.
 create index tasks_owner_created_at_id_idx on tasks.tasks (owner, created_at desc, id desc);

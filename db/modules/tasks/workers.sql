@@ -7,7 +7,6 @@ language sql volatile set search_path = '' as $$
   set
     status = 'running',
     started_at = clock_timestamp(),
-    done = 0,
     run = t.run + 1,
     attempts = t.attempts + 1,
     limits = begin_attempt.limits
@@ -29,26 +28,6 @@ Begins an attempt, after which no earlier attempt can end the task. `limits` are
 tasks.limits. Returns null if the task has ended.
 $$;
 
-create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
-language sql volatile set search_path = '' as $$
-  update tasks.tasks as t
-  set done = advance.done, total = advance.total
-  where t.id = task
-    and t.run = advance.run
-    and t.status = 'running'
-    and (t.done, t.total) is distinct from (advance.done, advance.total);
-
-  select exists (
-    select from tasks.tasks as t
-    where t.id = task
-      and t.run = advance.run
-      and t.status = 'running'
-  )
-$$;
-
-comment on function tasks.advance(uuid, integer, bigint, bigint) is
-  'Saves the progress of an attempt. Returns false if it must stop: the task has ended or a later attempt has begun.';
-
 create or replace function tasks.fail(task uuid, run integer, error json) returns void
 language sql volatile set search_path = '' as $$
   update tasks.tasks as t
@@ -67,7 +46,6 @@ begin
   set
     status = 'pending',
     started_at = null,
-    done = 0,
     attempts = t.attempts - case when is_attempt then 0 else 1 end
   where t.id = task
     and t.run = put_back.run

@@ -93,10 +93,6 @@ export const TASK_SCHEMAS = {
   Task: withOptional(
     objectOf({
       ...FACTS,
-      progress: objectOf({
-        done: { type: "integer", minimum: 0 },
-        total: { type: ["integer", "null"], description: "Null when it is not known." },
-      }),
       createdAt: timeOf("When the request was received."),
       startedAt: timeOrNull("When it started."),
       finishedAt: timeOrNull("When it ended."),

@@ -18,23 +18,19 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
   );
 }
 
-/** The number of records in a list. */
-export function writeCount({ table, rows }: ReadPlan): Sql {
-  const aliases = new Aliases();
-  const from = fromTable(table, aliases);
-  return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(rows, from, aliases)}`);
-}
-
 /** Stores a part without records, so that the result is an array even if the list is empty. */
 export const writeNoRecords = (task: number): Sql => sql`select ${keep(task, sql`'[]'::json`)}`;
 
-/** A cursor with a row for each page of a list. A page is read and stored when its row is fetched. */
-export function writePages({ table, rows }: ReadPlan, task: number, pageSize: number): Sql {
+/** Records in a part of a result. */
+const PAGE_SIZE = 2000;
+
+/** Reads and stores a list page by page, so that a list that is too large ends early. */
+export function writePages({ table, rows }: ReadPlan, task: number): Sql {
   const aliases = new Aliases();
   const from = fromTable(table, aliases);
   const { scope } = from;
   const place = sql`row_number() over (${writeOrder(rows.order, scope, aliases)}) as ${PLACE}`;
-  const page = sql`(${scope.alias}.${PLACE} - 1) / ${sql.integer(pageSize)}`;
+  const page = sql`(${scope.alias}.${PLACE} - 1) / ${sql.integer(PAGE_SIZE)}`;
   // In the aggregate and not in FROM, so that records are formatted page by page, after sorting.
   const record = sql`(select pg_catalog.row_to_json(r.*) from (select ${writeList(rows, scope, aliases)}) as r)`;
   // The order keeps Postgres from hashing, which would need all rows before the first page.
@@ -44,8 +40,6 @@ export function writePages({ table, rows }: ReadPlan, task: number, pageSize: nu
     sql`from ${from.item}${writeWhere(rows, from, aliases)}`,
   );
   return sql.clauses(
-    // Without hold, Postgres requires a begin before it.
-    sql`declare pages no scroll cursor with hold for`,
     sql`select ${keep(task, part)}`,
     sql`from ${sql.subquery(placed)} as ${scope.alias}`,
     sql`group by ${page}`,
@@ -55,10 +49,5 @@ export function writePages({ table, rows }: ReadPlan, task: number, pageSize: nu
 
 /** No column has this name. */
 const PLACE = sql.identifier("place in the list");
-
-export const FETCH_PAGE = sql`fetch 1 from pages`;
-export const FETCH_REST = sql`fetch all from pages`;
-/** Before the transaction ends: at its end Postgres would store the remaining rows. */
-export const CLOSE_PAGES = sql`close pages`;
 
 const keep = (task: number, part: Sql): Sql => sql`tasks.keep_result(${writeValue(task)}::uuid, ${part})::text`;

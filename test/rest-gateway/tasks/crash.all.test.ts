@@ -8,7 +8,7 @@ import { useTasks } from "./support.ts";
 // The process of the test runs no tasks.
 const client = useTasks({ taskConcurrency: 0 });
 
-const mark = (name: string) => ({ sql: `insert into public.marks (name) values ('${name}')`, rows: 1 });
+const mark = (name: string) => ({ sql: `insert into public.marks (name) values ('${name}')` });
 const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
 const rowOf = async (id: string) =>
   (await client().sql("select status, run, attempts from tasks.tasks where id = $1", id))[0];

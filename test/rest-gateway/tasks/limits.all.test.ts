@@ -39,7 +39,7 @@ const settled = (...ids: readonly string[]) =>
 async function refusal(name: CallerName, body = "[]"): Promise<object | null> {
   const request = { method: "POST", url: "/sql", headers: {}, body };
   return client()
-    .tasks.accept({ kind: "import", caller: CALLERS[name], request, rows: 0, sender: senderOf(name) }, "")
+    .tasks.accept({ kind: "import", caller: CALLERS[name], request, sender: senderOf(name) }, "")
     .then(
       () => null,
       (problem) => {

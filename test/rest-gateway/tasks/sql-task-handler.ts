@@ -1,8 +1,8 @@
 import { problemOf } from "../../../db/errors.ts";
-import type { Step, StoredRequest, TaskHandler } from "../../../rest-gateway/tasks/task-handler.ts";
+import type { StoredRequest, TaskHandler } from "../../../rest-gateway/tasks/task-handler.ts";
 
 /** A step of SQL; `$1` in it is the task's id. */
-export type SqlStep = { readonly sql: string; readonly rows?: number };
+export type SqlStep = { readonly sql: string };
 
 /** A request whose body is the SQL of its steps. */
 export const requestOf = (steps: readonly SqlStep[]): StoredRequest => ({
@@ -17,12 +17,7 @@ export const sqlTaskHandler: TaskHandler<readonly SqlStep[]> = {
   plan: ({ body }) => JSON.parse(body!),
   write: (steps, { id, caller }) => ({
     identity: { caller, request: { method: "POST", path: "/sql", headers: "{}", cookies: "{}" } },
-    steps: steps.map(
-      ({ sql, rows = 0 }): Step => ({
-        statement: { text: sql, values: sql.includes("$1") ? [id] : [] },
-        rows,
-      }),
-    ),
+    statements: steps.map(({ sql }) => ({ text: sql, values: sql.includes("$1") ? [id] : [] })),
   }),
   formatError: (error) => {
     const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, refused: null });

@@ -163,12 +163,10 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
     tasks,
     ask,
     async accept(name, ...steps) {
-      const rows = steps.reduce((sum, step) => sum + (step.rows ?? 0), 0);
       const task = {
         kind: "import",
         caller: CALLERS[name],
         request: requestOf(steps),
-        rows,
         sender: senderOf(name),
       } as const;
       return JSON.parse((await tasks.accept(task, "")).body!.toString()).taskId;

@@ -7,9 +7,9 @@ import { CALLERS, senderOf, useTasks } from "./support.ts";
 
 const client = useTasks({ taskMaxPending: 20 });
 
-const mark = (name: string, rows = 1) => ({ sql: `insert into public.marks (name) values ('${name}')`, rows });
+const mark = (name: string) => ({ sql: `insert into public.marks (name) values ('${name}')` });
 const result = (json: string) => ({ sql: `select tasks.keep_result($1::uuid, '${json}')` });
-const sleep = (seconds: number, rows = 0) => ({ sql: `select pg_sleep(${seconds})`, rows });
+const sleep = (seconds: number) => ({ sql: `select pg_sleep(${seconds})` });
 const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
 
 describe("an accepted task", () => {
@@ -17,7 +17,7 @@ describe("an accepted task", () => {
     const { tasks } = client();
     const request = requestOf([mark("accepted")]);
     const answer = await tasks.accept(
-      { kind: "import", caller: CALLERS.ada, request, rows: 1, sender: senderOf("ada") },
+      { kind: "import", caller: CALLERS.ada, request, sender: senderOf("ada") },
       "/api/v2",
     );
     const body = JSON.parse(answer.body!.toString());
@@ -39,7 +39,6 @@ describe("an accepted task", () => {
     expect(await until("ada", id)).toEqual({
       taskId: id,
       status: "succeeded",
-      progress: { done: 0, total: null },
       createdAt: expect.any(String),
       startedAt: expect.any(String),
       finishedAt: expect.any(String),
@@ -68,39 +67,35 @@ describe("an accepted task", () => {
     expect(await sql("select request from tasks.tasks where id = $1", id)).toEqual([{ request: null }]);
   });
 
-  test("reports its progress while it runs", async () => {
+  test("is running, with a time to ask again, until its changes are committed", async () => {
     const { accept, until, ask, sql } = client();
     await sql("select pg_advisory_lock(1)");
-    const wait = { sql: "select pg_advisory_xact_lock(1)", rows: 0 };
-    const id = await accept("ada", mark("first", 3), wait, mark("second", 2));
+    const id = await accept("ada", mark("first"), { sql: "select pg_advisory_xact_lock(1)" }, mark("second"));
     await until("ada", id, "running");
-    await expect
-      .poll(async () => (await ask("ada", "GET", `tasks/${id}`)).json.progress, POLL)
-      .toEqual({ done: 3, total: 5 });
     expect(await marks("first")).toBe(0);
     const { status, headers } = await ask("ada", "GET", `tasks/${id}`);
     expect([status, headers["Retry-After"]]).toEqual([200, "1"]);
     await sql("select pg_advisory_unlock(1)");
-    expect(await until("ada", id)).toMatchObject({ status: "succeeded", progress: { done: 5, total: 5 } });
+    expect((await until("ada", id)).status).toBe("succeeded");
     expect((await ask("ada", "GET", `tasks/${id}`)).headers).toEqual({});
     expect(await marks("first")).toBe(1);
   });
 
-  test("is estimated from the durations of the latest tasks of its kind, per row if they had many rows", async () => {
+  test("is estimated as the average duration of the latest tasks of its kind", async () => {
     const { accept, until, sql } = client();
-    const estimate = async (kind: TaskKind, rows: number) =>
-      (await sql("select tasks.estimate($1, $2) as seconds", kind, rows))[0].seconds;
+    const estimate = async (kind: TaskKind) => (await sql("select tasks.estimate($1) as seconds", kind))[0].seconds;
     await sql("delete from tasks.tasks");
-    const lasted = async (rows: number) => {
-      const id = await accept("bob", sleep(0, rows));
+    const lasted = async (seconds: number) => {
+      const id = await accept("bob", sleep(0));
       await until("bob", id);
-      await sql("update tasks.tasks set started_at = finished_at - interval '1.5 s' where id = $1", id);
+      const text = "update tasks.tasks set started_at = finished_at - make_interval(secs => $2) where id = $1";
+      await sql(text, id, seconds);
     };
-    await lasted(1);
-    expect(await estimate("import", 10_000)).toBe(2);
-    await lasted(1000);
-    expect(await estimate("import", 10_000)).toBe(15);
-    expect(await estimate("export", 10_000)).toBe(1);
+    await lasted(1.5);
+    expect(await estimate("import")).toBe(2);
+    await lasted(8.5);
+    expect(await estimate("import")).toBe(5);
+    expect(await estimate("export")).toBe(1);
   });
 });
 
@@ -269,7 +264,6 @@ describe("a caller with too many unfinished tasks", () => {
       kind: "import",
       caller: CALLERS.admin,
       request: requestOf([]),
-      rows: 0,
       sender: senderOf("admin"),
     } as const;
     await expect(tasks.accept(one, "")).rejects.toMatchObject({
