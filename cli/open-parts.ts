@@ -1,6 +1,7 @@
 import type { ClientBase } from "pg";
 import type { Configured } from "../app/configured.ts";
-import type { ProviderReader, ProviderSettings } from "../config/providers.ts";
+import type { ProviderSettings } from "../config/provider-entry.ts";
+import type { ProviderReader } from "../config/providers.ts";
 import type { Finding } from "../db/findings/finding.ts";
 import { PARTS } from "../parts/list.ts";
 import type { DiagnoseProvider, DiagnosisOptions } from "../rest-gateway/auth/federated.ts";

@@ -7,18 +7,12 @@ import { rejectConflicts } from "./conflicts.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { type CamelCase, camelCase, parseValue } from "./setting-types.ts";
-import { hasCollector, REPLACED, SETTINGS, type Setting } from "./settings.ts";
+import { camelCase, parseValue } from "./setting-types.ts";
+import { hasCollector, type Parsed, REPLACED, SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./config-error.ts";
 export type { PasswordClass } from "./setting-types.ts";
-
-export type Parsed = {
-  readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
-    ? T
-    : never;
-};
 
 /** All settings under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on others are filled in. */
 export type Config = Omit<Parsed, UnsetByDefault> &

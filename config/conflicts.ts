@@ -1,12 +1,12 @@
-import type { Config, Parsed } from "./config.ts";
 import { ConfigError, refuse } from "./config-error.ts";
 import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { moduleSettings } from "./modules.ts";
 import { hasDomain } from "./setting-types.ts";
+import type { Parsed } from "./settings.ts";
 
 /** Refuses settings that contradict each other, before anything is written. Throws ConfigError, which names all contradictions. */
-export function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
+export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = true): void {
   const migrate = parsed.migrate !== "off";
   const { hasAuth, hasTasks } = moduleSettings(parsed);
   const { jwtSecret } = parsed;

@@ -2,13 +2,43 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { requiredText } from "./json-file.ts";
-import type { Kind, ProviderKind, ProviderSettings } from "./providers.ts";
 
 /** Where the secrets of an entry may come from. */
 export type Sources = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether the entry is a row of auth_private.providers, whose owner must not be able to read files and secrets of this machine. */
   readonly isTable: boolean;
+};
+
+/** Each is what a part brings. */
+export type Kind = "oidc" | "oauth2" | "saml";
+
+/** Settings that all identity providers have. */
+export type ProviderSettings = {
+  readonly kind: Kind;
+  /** Its name in URLs: `/auth/oidc/acme`. */
+  readonly name: string;
+  /** Its display name. */
+  readonly title: string;
+  /** Whether a sign-in with an identity that has no account creates one. */
+  readonly signUp: boolean;
+  /** The paths of each value in the data that the provider sends. The first path that has a value is used. */
+  readonly claims: { readonly [Name in "subject" | "name" | "email"]: readonly ClaimPath[] };
+  /** Claims that must have one of these values: `[{ claim: ["hd"], values: ["acme.example"] }]`. */
+  readonly require: readonly { readonly claim: ClaimPath; readonly values: readonly unknown[] }[];
+  /** The issuer of its identities. Null: the one that the provider names first; it must not change later. */
+  readonly issuer: string | null;
+  /** The domains of the e-mails of its users, in lower case: an application finds the provider by them. */
+  readonly domains?: readonly string[];
+};
+
+/** How entries of one kind are read. */
+export type ProviderKind = {
+  readonly kind: Kind;
+  /** The JSON of an entry, which becomes its settings. */
+  entry(sources: Sources): z.ZodType<ProviderSettings>;
+  /** The URLs at the provider that the settings name. */
+  urls(settings: ProviderSettings): readonly string[];
 };
 
 /**

@@ -48,8 +48,8 @@ export const oneOf = <const T extends string>(...values: T[]) =>
 
 export const moduleNames = z
   .string()
-  .transform((text) => text.split(",").flatMap((name) => name.trim() || []))
-  .pipe(z.array(z.enum(MODULE_NAMES, { error: `must be a list of ${MODULE_NAMES.join(", ")}` })));
+  .transform((text): readonly string[] => text.split(",").flatMap((name) => name.trim() || []))
+  .pipe(z.array(z.enum(MODULE_NAMES, { error: `must be a list of ${MODULE_NAMES.join(", ")}` })).readonly());
 
 /** `true` and `false` are accepted as well. */
 export const onOff = z

@@ -6,6 +6,7 @@ import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import { redisUrl } from "./redis-url.ts";
 import {
   anonymousRole,
+  type CamelCase,
   domainName,
   functionName,
   host,
@@ -491,3 +492,10 @@ export const hasCollector = (environment: Readonly<Record<string, string | undef
 /** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
   Object.entries<Setting<unknown>>(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
+
+/** The settings as they are given, under their names in camelCase. */
+export type Parsed = {
+  readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
+    ? T
+    : never;
+};

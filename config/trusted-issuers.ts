@@ -45,5 +45,6 @@ export const issuersFile = jsonFile(
     .array(TrustedIssuerEntry, { error: "must be a list of issuers" })
     .refine((issuers) => new Set(issuers.map(({ issuer }) => issuer)).size === issuers.length, {
       error: "names an issuer twice",
-    }),
+    })
+    .readonly(),
 );

@@ -2,7 +2,7 @@ import type { ClientBase } from "pg";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
-import type { ProviderKind } from "../config/providers.ts";
+import type { ProviderKind } from "../config/provider-entry.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";

@@ -3,7 +3,7 @@ import { placeOf } from "../app/origin.ts";
 import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
-import type { ProviderKind } from "../config/providers.ts";
+import type { ProviderKind } from "../config/provider-entry.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
 import type { AuthParts } from "../rest-gateway/auth/parts.ts";

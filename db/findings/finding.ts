@@ -14,6 +14,9 @@ export type Finding = {
   readonly fix: string | null;
 };
 
+/** A finding, and the comment of its object, in which the tag `@accept` may accept the finding. */
+export type Commented = Finding & { readonly comment: string | null };
+
 /** `accepted`: findings that a DBA has accepted, with the reason. */
 export type Advice = {
   readonly findings: readonly Finding[];

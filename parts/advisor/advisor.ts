@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { type Advice, type Finding, type Level, sorted } from "../../db/findings/finding.ts";
+import { type Advice, type Commented, type Finding, type Level, sorted } from "../../db/findings/finding.ts";
 import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
 import { findLostChanges } from "./changes.ts";
 import { type Candidate, openWithoutUser } from "./without-user.ts";
@@ -22,9 +22,6 @@ export type AdviceOptions = {
   /** The rules to run; all by default. */
   readonly rules?: readonly string[];
 };
-
-/** A finding, and the comment of its object, in which the tag `@accept` may accept the finding. */
-export type Commented = Finding & { readonly comment: string | null };
 
 /** A rule is a query that selects object, comment, reason and fix, and the level if it depends on the object. */
 type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };

@@ -9,8 +9,7 @@ import {
   type TableState,
   tablesQuery,
 } from "../../db/changes/publication-state.ts";
-import type { Level } from "../../db/findings/finding.ts";
-import type { Commented } from "./advisor.ts";
+import type { Commented, Level } from "../../db/findings/finding.ts";
 
 type Options = {
   /** The served schemas. */

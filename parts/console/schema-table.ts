@@ -1,4 +1,4 @@
-import type { Column, Relationship, Table } from "../../db/catalog/catalog.ts";
+import type { Catalog, Column, Relationship, Role, Table } from "../../db/catalog/catalog.ts";
 import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
@@ -8,11 +8,19 @@ import { backToAll, drawing, linkTo, nameOf } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
-import type { SchemaOptions } from "./schema.ts";
 import type { Index } from "./storage.ts";
 
+export type TableOptions = {
+  catalog(): Catalog;
+  /** The roles of callers. */
+  roles(): readonly Role[];
+  policies(): Promise<readonly Policy[]>;
+  /** Null while a table is locked. */
+  indexes(table: Table): Promise<readonly Index[] | null>;
+};
+
 /** The page of one table: its neighbours, columns, keys, indexes, policies, and what each role may do. */
-export async function tablePage(table: Table, tables: readonly Table[], options: SchemaOptions): Promise<Html> {
+export async function tablePage(table: Table, tables: readonly Table[], options: TableOptions): Promise<Html> {
   const [indexes, policies] = await Promise.all([options.indexes(table), options.policies()]);
   const own = policiesOf(table, policies);
   const name = nameOf(table);
@@ -108,7 +116,7 @@ function policiesTable({ rowSecurity, kind }: Table, policies: readonly Policy[]
 function rightsRows(
   table: Table,
   policies: readonly Policy[],
-  { catalog, roles }: SchemaOptions,
+  { catalog, roles }: TableOptions,
 ): readonly (readonly Value[])[] {
   const all = catalog();
   const schema = all.schemas.get(table.schema)!;

@@ -1,4 +1,4 @@
-import type { Catalog, Role, Table } from "../../db/catalog/catalog.ts";
+import type { Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
 import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
@@ -8,17 +8,12 @@ import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
-import { tablePage } from "./schema-table.ts";
-import type { Index, TableSize } from "./storage.ts";
+import { type TableOptions, tablePage } from "./schema-table.ts";
+import type { TableSize } from "./storage.ts";
 
-export type SchemaOptions = {
-  catalog(): Catalog;
-  /** The roles of callers. */
-  roles(): readonly Role[];
-  policies(): Promise<readonly Policy[]>;
+export type SchemaOptions = TableOptions & {
   /** Null while a table is locked. */
   sizes(): Promise<readonly TableSize[] | null>;
-  indexes(table: Table): Promise<readonly Index[] | null>;
 };
 
 /** The most tables in a list, and roles beside them. */

@@ -1,4 +1,4 @@
-import type { Kind } from "../../config/providers.ts";
+import type { Kind } from "../../config/provider-entry.ts";
 import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignInRequest, Wire } from "../../rest-gateway/auth/federated.ts";

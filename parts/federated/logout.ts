@@ -1,4 +1,4 @@
-import type { Kind } from "../../config/providers.ts";
+import type { Kind } from "../../config/provider-entry.ts";
 import { html } from "../../http/pages/html.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";

@@ -1,4 +1,4 @@
-import type { Kind } from "../../config/providers.ts";
+import type { Kind } from "../../config/provider-entry.ts";
 import { ok, page, SignedInAnswer, withCookie } from "../../rest-gateway/auth/answers.ts";
 import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Answer, type Route, type Routes, route } from "../../rest-gateway/auth/route.ts";

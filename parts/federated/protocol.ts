@@ -1,4 +1,4 @@
-import type { ProviderKind, ProviderSettings } from "../../config/providers.ts";
+import type { ProviderKind, ProviderSettings } from "../../config/provider-entry.ts";
 import type { Check } from "../../identity/diagnosis.ts";
 import type { Registration } from "../../rest-gateway/auth/federated.ts";
 import type { Provider, ProviderContext } from "./provider.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { type ClaimPath, claimAt } from "../../config/claim-path.ts";
-import type { ProviderSettings } from "../../config/providers.ts";
+import type { ProviderSettings } from "../../config/provider-entry.ts";
 import type { Clock, Proof } from "../../identity/account.ts";
 import type { Outbound } from "../../identity/outbound.ts";
 import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";

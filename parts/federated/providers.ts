@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { ConfigError } from "../../config/config-error.ts";
-import type { Kind, ProviderReader, ProviderSettings } from "../../config/providers.ts";
+import type { Kind, ProviderSettings } from "../../config/provider-entry.ts";
+import type { ProviderReader } from "../../config/providers.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
 import type { Protocol } from "./protocol.ts";

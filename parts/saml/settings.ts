@@ -2,8 +2,15 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
 import { remoteUrl, requiredText } from "../../config/json-file.ts";
-import { commonFields, named, readText, type Sources, secret } from "../../config/provider-entry.ts";
-import type { ProviderKind, ProviderSettings } from "../../config/providers.ts";
+import {
+  commonFields,
+  named,
+  type ProviderKind,
+  type ProviderSettings,
+  readText,
+  type Sources,
+  secret,
+} from "../../config/provider-entry.ts";
 import { isStrongRsa } from "../../config/setting-types.ts";
 
 /** A key pair of this service, in PEM format. */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ProviderSettings } from "../../config/providers.ts";
+import type { ProviderSettings } from "../../config/provider-entry.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";

@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
-import type { ProviderKind, ProviderSettings } from "../../config/providers.ts";
+import type { ProviderKind, ProviderSettings } from "../../config/provider-entry.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import type { Check } from "../../identity/diagnosis.ts";
 import type { Outbound, OutboundSettings } from "../../identity/outbound.ts";

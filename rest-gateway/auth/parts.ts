@@ -1,4 +1,4 @@
-import type { ProviderKind } from "../../config/providers.ts";
+import type { ProviderKind } from "../../config/provider-entry.ts";
 import type { CreateFederated } from "./federated.ts";
 import type { CreateMails } from "./mail/mails.ts";
 import type { CreatePasskeys } from "./passkeys/passkeys.ts";

@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { remoteUrl, requiredText } from "../../../config/json-file.ts";
-import { commonFields, named, type Sources, secret } from "../../../config/provider-entry.ts";
-import type { ProviderKind, ProviderSettings } from "../../../config/providers.ts";
+import {
+  commonFields,
+  named,
+  type ProviderKind,
+  type ProviderSettings,
+  type Sources,
+  secret,
+} from "../../../config/provider-entry.ts";
 import { roleClaim } from "../../../config/setting-types.ts";
 
 type OAuthClient = {
