@@ -1,5 +1,4 @@
 import { COMMAND } from "../config/command.ts";
-import type { Row } from "./reasons.ts";
 
 /** What the endpoints of accounts refuse. */
 export const ACCOUNTS = {
@@ -166,4 +165,4 @@ export const ACCOUNTS = {
   "not admitted": [403, "PERMISSION_DENIED", "this identity may not sign in here"],
   "no e-mail": [403, "PERMISSION_DENIED", "the provider has not sent your e-mail, which a new account needs"],
   "e-mail taken": [409, "RESOURCE_CONFLICT", "another account has this e-mail"],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;

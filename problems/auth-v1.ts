@@ -1,5 +1,3 @@
-import type { Row } from "./reasons.ts";
-
 /** What only `/auth/v1` refuses. The texts are those of its wire, which clients compare. */
 export const AUTH_V1 = {
   "bearer required": [401, "AUTH_REQUIRED", "This endpoint requires a valid Bearer token"],
@@ -55,4 +53,4 @@ export const AUTH_V1 = {
   ],
   "anonymous user": [403, "PERMISSION_DENIED", "Anonymous user not allowed to perform these actions"],
   "anonymous users off": [422, "VALIDATION_ERROR", "Anonymous sign-ins are disabled"],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;

@@ -1,5 +1,3 @@
-import type { Row } from "./reasons.ts";
-
 /** What the channels of supabase-js refuse. */
 export const CHANNELS = {
   "topic required": [400, "VALIDATION_ERROR", 'the topic of a channel must be "realtime:" and a name'],
@@ -51,4 +49,4 @@ export const CHANNELS = {
     "PERMISSION_DENIED",
     "You do not have permissions to write to this Channel topic: {topic}",
   ],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;

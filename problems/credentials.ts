@@ -1,5 +1,3 @@
-import type { Row } from "./reasons.ts";
-
 /** Why credentials are refused. */
 export const CREDENTIALS = {
   "no key": [401, "AUTH_REQUIRED", "an API key is required: send it in the header apikey or X-API-Key"],
@@ -59,6 +57,6 @@ export const CREDENTIALS = {
     "too many accounts were created from this IP address: try again later",
   ],
   busy: [503, "INTERNAL_ERROR", "too many users are signing in at once: try again"],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;
 
 export type Refusal = keyof typeof CREDENTIALS;

@@ -1,5 +1,3 @@
-import type { Row } from "./reasons.ts";
-
 /** What the database, or the way to it, refuses. */
 export const DATABASE = {
   "internal error": [500, "INTERNAL_ERROR", "internal error"],
@@ -71,4 +69,4 @@ export const DATABASE = {
   "too slow": [504, "INTERNAL_ERROR", "the request took too long and was cancelled"],
   "database busy": [503, "INTERNAL_ERROR", "the database is busy; try again"],
   "unknown role": [401, "AUTH_REQUIRED", 'the token has the role "{role}", which does not exist in the database'],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;

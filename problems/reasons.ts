@@ -39,7 +39,7 @@ export type Code = (typeof CODES)[number];
 export type RestCode = Code | (typeof REST_CODES)[number];
 
 /** `{name}` is a blank, for which `problem` gets a value. */
-export type Row = readonly [status: number, code: RestCode, text: string];
+type Row = readonly [status: number, code: RestCode, text: string];
 
 /**
  * Why a client gets an error → status, code and text. An interface has a table of its own for the reasons that it answers in another
@@ -53,6 +53,6 @@ export const REASONS = {
   ...AUTH_V1,
   ...TABLES,
   ...CHANNELS,
-} as const;
+} as const satisfies Readonly<Record<string, Row>>;
 
 export type Reason = keyof typeof REASONS;

@@ -1,5 +1,3 @@
-import type { Row } from "./reasons.ts";
-
 /** What the service refuses before it asks the database. */
 export const REQUESTS = {
   "invalid request": [400, "VALIDATION_ERROR", "{message}"],
@@ -101,4 +99,4 @@ export const REQUESTS = {
     "RATE_LIMITED",
     "your IP address has too many open connections: close some, and try again",
   ],
-} as const satisfies Readonly<Record<string, Row>>;
+} as const;
