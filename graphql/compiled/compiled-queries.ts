@@ -8,6 +8,7 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
+import { countKeptSql } from "../execute/document.ts";
 import type { Operation } from "../execute/operation.ts";
 import { mayHaveMoreRows, parameterOf } from "../execute/operation-queries.ts";
 import { isMarked } from "./column-json.ts";
@@ -83,17 +84,10 @@ function keep<T>(kept: Map<string, T>, key: string, max: number, made: () => T):
   return value;
 }
 
-const listeners = new WeakMap<OperationDefinitionNode, (characters: number) => void>();
-
-/** Calls `listener` with the number of characters by which the statements kept for the operation grow or shrink. */
-export function followKeptSql(operation: OperationDefinitionNode, listener: (characters: number) => void): void {
-  listeners.set(operation, listener);
-}
-
 function reportSize(operation: OperationDefinitionNode, known: Known): void {
   const kept = [...known.byCondition.values()].flatMap(({ statements }) => [...statements.values()]);
   const characters = kept.reduce((sum, statement) => sum + (statement?.text.length ?? 0), 0);
-  listeners.get(operation)?.(characters - known.characters);
+  countKeptSql(operation, characters - known.characters);
   known.characters = characters;
 }
 

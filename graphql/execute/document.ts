@@ -4,6 +4,7 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
+  type OperationDefinitionNode,
   parse,
   validate,
   visit,
@@ -12,7 +13,6 @@ import { bytesOf, Cache, type CacheMemory, cacheMemory, SeenTexts } from "../../
 import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import type { HttpLimits } from "../../http/limits.ts";
-import { followKeptSql } from "../compiled/compiled-queries.ts";
 import type { GraphQLLimits } from "../limits.ts";
 import type { ArgumentValues } from "./argument-values.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
@@ -39,6 +39,13 @@ type ValidDocument = {
 };
 
 type CheckedDocument = ValidDocument | { readonly errors: readonly GraphQLError[] };
+
+const keptSqlListeners = new WeakMap<OperationDefinitionNode, (characters: number) => void>();
+
+/** Counts the characters by which the statements that an operation is compiled to grow or shrink. */
+export function countKeptSql(operation: OperationDefinitionNode, characters: number): void {
+  keptSqlListeners.get(operation)?.(characters);
+}
 
 /** What a parsed document and its plans take for each character and for each field: measured by the bench `soak`. */
 const BYTES_PER_CHARACTER = 50;
@@ -76,7 +83,7 @@ export class DocumentCache {
       valid.keptSql += characters;
       if (this.#valid.get(text) === valid) this.#valid.set(text, valid);
     };
-    for (const operation of valid.sizes.keys()) followKeptSql(operation, onKeptSql);
+    for (const operation of valid.sizes.keys()) keptSqlListeners.set(operation, onKeptSql);
   }
 
   #check(text: string): CheckedDocument {

@@ -15,7 +15,6 @@ import { sendQueriesTogether } from "../compiled/plan-phases.ts";
 import type { GraphQLLimits } from "../limits.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
 import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "../schema/schema.ts";
-import { SubscriptionEvents } from "../transport/stream.ts";
 import type { ChangeEvents, ChangeFilter, SubscriberOptions, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { asRaised } from "./errors.ts";
@@ -28,6 +27,7 @@ import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOpe
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { OperationTransactions } from "./operation-transactions.ts";
+import { SubscriptionEvents } from "./subscription-events.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
 /** PostGraphile's build time grows with the square of the number of tables, and blocks the process. */

@@ -4,7 +4,14 @@ import { type ErrorContext, problemOf } from "../../db/errors.ts";
 import { Problem } from "../../problems/problem.ts";
 import { REASONS } from "../../problems/reasons.ts";
 import { codeOf } from "./error-codes.ts";
-import type { FieldFault } from "./input-errors.ts";
+
+/** An invalid field of an input, in `extensions.fields` of an error. */
+export type FieldFault = {
+  readonly field: string;
+  readonly message: string;
+  readonly code: string;
+  readonly constraint?: string;
+};
 
 export type ErrorFormat = ErrorContext & {
   readonly requestId: string;

@@ -25,17 +25,9 @@ import { columnsOfError, faultsOfError, faultsOfRefused, type Input } from "../.
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
 import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
-import { causeOf } from "./errors.ts";
+import { causeOf, type FieldFault } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import { refusedArguments } from "./refused-arguments.ts";
-
-/** An invalid field of an input, in `extensions.fields` of an error. */
-export type FieldFault = {
-  readonly field: string;
-  readonly message: string;
-  readonly code: string;
-  readonly constraint?: string;
-};
 
 export type CallerContext = {
   readonly schema: GraphQLSchema;

@@ -15,7 +15,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from "postgraphile/graphql";
-import type { FieldFault } from "./input-errors.ts";
+import type { FieldFault } from "./errors.ts";
 
 export type Path = readonly (string | number)[];
 type Variables = Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue, type Read, unreadableOf } from "../../db/transaction/unreadable.ts";
-import type { FieldFault } from "./input-errors.ts";
+import type { FieldFault } from "./errors.ts";
 import { type Path, placesIn, textOf } from "./input-fields.ts";
 import type { Operation } from "./operation.ts";
 import { failedStatement } from "./operation-queries.ts";

@@ -1,9 +1,9 @@
 import type { DocumentNode, ExecutionResult } from "postgraphile/graphql";
 import type { ByteBudget, Holding, Recipient } from "../../db/admission/byte-budget.ts";
 import { problem } from "../../problems/problem.ts";
-import { SubscriptionEvents } from "../transport/stream.ts";
 import { asGraphQLError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
+import { SubscriptionEvents } from "./subscription-events.ts";
 
 /** What a running subscription takes beside its document. Measured: 18,500 bytes. */
 const SUBSCRIPTION_BYTES = 20_000;

@@ -1,6 +1,6 @@
 import * as pg from "postgraphile/adaptors/pg";
 import { isUpdatable } from "../../db/catalog/relations.ts";
-import { Labels, type PgObject } from "./pg-objects.ts";
+import { Labels, type ObjectId, type PgObject } from "./pg-objects.ts";
 import { invalidTags, type SmartTag, tagLines } from "./smart-tag.ts";
 
 type Row = Readonly<Record<string, any>>;
@@ -18,8 +18,6 @@ type Catalogs = Record<
   Row[]
 > & { readonly catalog_by_oid: Readonly<Record<string, string>> };
 
-/** An object of the database, by its catalog and its oid there: `pg_class 16402`, the second column of it `pg_attribute 16402 2` */
-export type ObjectId = string;
 const table = (oid: string): ObjectId => `pg_class ${oid}`;
 const column = (table: string, number: number): ObjectId => `pg_attribute ${table} ${number}`;
 const constraint = (oid: string): ObjectId => `pg_constraint ${oid}`;

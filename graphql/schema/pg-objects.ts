@@ -10,6 +10,9 @@ export type PgObject = {
   readonly label: string;
 };
 
+/** An object of the database, by its catalog and its oid there: `pg_class 16402`, the second column of it `pg_attribute 16402 2` */
+export type ObjectId = string;
+
 type Row = {
   readonly kind: PgObject["kind"];
   readonly schema: string;

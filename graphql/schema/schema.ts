@@ -15,10 +15,10 @@ import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import type { GraphQLLimits } from "../limits.ts";
-import { Introspection, type ObjectId } from "./introspection.ts";
+import { Introspection } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { NameConflict } from "./name-conflict.ts";
-import { Labels, type PgObject } from "./pg-objects.ts";
+import { Labels, type ObjectId, type PgObject } from "./pg-objects.ts";
 import { suspectsOf } from "./smart-tag.ts";
 import { withoutConsole } from "./without-console.ts";
 

@@ -1,6 +1,5 @@
 import { isValidBehaviorString } from "postgraphile/graphile-build";
-import type { ObjectId } from "./introspection.ts";
-import type { PgObject } from "./pg-objects.ts";
+import type { ObjectId, PgObject } from "./pg-objects.ts";
 
 /** A smart tag is a line of a comment before the description. It can be left out without its object. */
 export type SmartTag = {
