@@ -10,7 +10,7 @@ import type { VisibleChange, Watch } from "../db/rights/subscriber-watches.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";
-import type { ChangeMessages } from "./serializer.ts";
+import type { ChangeMessages, ChangeView } from "./serializer.ts";
 
 /** The changes of one table for one binding of a channel. */
 export type ChangeWatch = Watch & {
@@ -36,17 +36,6 @@ export type Binding = {
   readonly request: BindingRequest;
   /** Equal for equal bindings. */
   readonly id: number;
-};
-
-/** The columns that a channel receives. */
-export type ChangeView = {
-  /** That of the role. */
-  readonly of: View;
-  /** Equal for views with equal columns. */
-  readonly name: string;
-  readonly columns: ReadonlySet<string>;
-  /** The columns of the primary key among them. */
-  readonly key: ReadonlySet<string>;
 };
 
 export type BindingsOptions = {

@@ -2,6 +2,7 @@ import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import { WatchEnded } from "../db/changes/watch-group.ts";
 import { IntervalCount } from "../http/limits/clients.ts";
+import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";
 import { type Problem, problem } from "../problems/problem.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
@@ -9,12 +10,16 @@ import type { ChannelRights } from "./channel-access.ts";
 import { type JoinRequest, notStored, parseToken } from "./join.ts";
 import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
-import type { ChannelSocket } from "./socket.ts";
 import type { Subscription, SubscriptionListener } from "./subscription.ts";
 import type { Member, Topic } from "./topic.ts";
 
 export type ChannelOptions = {
-  readonly socket: ChannelSocket;
+  readonly socket: Member["socket"] & {
+    readonly exchange: Pick<SocketExchange, "onLimit">;
+    readonly maxDepth: number;
+    send(message: string | Buffer): void;
+    reply(message: ClientMessage, status: "ok" | "error", response?: object): void;
+  };
   readonly joinRef: string;
   readonly request: JoinRequest;
   readonly rights: ChannelRights;
@@ -39,7 +44,7 @@ type Extension = "postgres_changes" | "presence" | "broadcast" | "system";
 export class Channel implements Member, SubscriptionListener {
   readonly joinRef: string;
   readonly request: JoinRequest;
-  readonly socket: ChannelSocket;
+  readonly socket: ChannelOptions["socket"];
   readonly subscription: Subscription | null;
   rights: ChannelRights;
   /** Set when the channel is open. */
@@ -156,7 +161,6 @@ export class Channel implements Member, SubscriptionListener {
     this.subscription?.stop();
     this.caller?.close();
     this.#options.topic.delete(this);
-    if (this.socket.channels.get(this.topic) === this) this.socket.channels.delete(this.topic);
     this.#options.onClosed();
   }
 

@@ -89,15 +89,16 @@ export class Channels {
     const channel = new Channel({
       ...{ socket, joinRef, request, rights, subscription, topic },
       textOf: (position) => this.#options.feed.textOf(position),
-      authorize: (opened, token) => this.#authorize(opened, token),
-      keep: (opened) => this.#keep(opened),
+      authorize: (opened, token) => this.#authorize(opened, socket, token),
+      keep: (opened) => this.#keep(opened, socket),
       onClosed: () => {
+        if (socket.channels.get(request.topic) === channel) socket.channels.delete(request.topic);
         held.close();
         leave();
       },
     });
     if (subscription) subscription.listener = channel;
-    this.#identify(channel, caller, request.token);
+    this.#identify(channel, socket, caller, request.token);
     topic.add(channel);
     socket.channels.set(request.topic, channel);
     socket.reply(message, "ok", { postgres_changes: numbered.map(({ request: { sent }, id }) => ({ ...sent, id })) });
@@ -109,18 +110,17 @@ export class Channels {
   }
 
   /** The caller is checked when the credentials expire, or the rights of the user change. */
-  #identify(channel: Channel, caller: Caller, token: string | null): void {
-    const { socket, request } = channel;
+  #identify(channel: Channel, socket: ChannelSocket, caller: Caller, token: string | null): void {
     channel.caller?.close();
     channel.caller = this.#options.callers.open(caller, {
       resolve: () => socket.resolve(token),
       onEnded: (reason) => channel.fail("system", channelReason(badToken(reason))),
     });
-    this.#identities.set(channel, identityOf(socket, request, caller));
+    this.#identities.set(channel, identityOf(socket, channel.request, caller));
   }
 
-  #keep(channel: Channel): void {
-    const { subscription, socket } = channel;
+  #keep(channel: Channel, socket: ChannelSocket): void {
+    const { subscription } = channel;
     const identity = this.#identities.get(channel)!;
     if (subscription) this.#options.resumption.keep(identity, subscription.received, socket.lastRef);
   }
@@ -203,15 +203,15 @@ export class Channels {
   }
 
   /** Changes are checked with the new claims from here on. */
-  async #authorize(channel: Channel, token: string): Promise<void> {
-    const { socket, request, subscription } = channel;
+  async #authorize(channel: Channel, socket: ChannelSocket, token: string): Promise<void> {
+    const { request, subscription } = channel;
     const caller = await socket.callerOf(token);
     const rights = await this.#rightsOf(caller, request, socket);
     const bindings = this.#options.bindings.number(request.bindings);
     const watches = await this.#watches(subscription, bindings, caller);
     if (!channel.isOpen) return;
     channel.rights = rights;
-    this.#identify(channel, caller, token);
+    this.#identify(channel, socket, caller, token);
     subscription?.replace(watches);
   }
 }

@@ -10,7 +10,7 @@ import type { Peers } from "../http/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { isRefusal } from "../problems/problem.ts";
 import { Bindings } from "./bindings.ts";
-import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast.ts";
+import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast-endpoint.ts";
 import { ChannelAccess } from "./channel-access.ts";
 import { Channels } from "./channels.ts";
 import type { JoinLimitSettings } from "./join.ts";

@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { presentTable } from "../db/changes/present-table.ts";
-import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
+import type { View } from "../db/rights/rights.ts";
+import type { VisibleChange, Watch } from "../db/rights/subscriber-watches.ts";
 import { parseJson, parseShape } from "../http/pipeline/body.ts";
 import { Problem } from "../problems/problem.ts";
-import type { ChangeWatch } from "./bindings.ts";
 
 /**
  * The version of the message format, from the parameter `vsn` of the URL: 1 are JSON objects, 2 are JSON arrays and binary
@@ -164,6 +164,19 @@ export function writeBinary(topic: string, event: string, body: Buffer): Buffer 
   return Buffer.concat([Buffer.from([BROADCAST, t.length, e.length, 0, 0]), t, e, body]);
 }
 
+/** The columns that a channel receives. */
+export type ChangeView = {
+  /** That of the role. */
+  readonly of: View;
+  /** Equal for views with equal columns. */
+  readonly name: string;
+  readonly columns: ReadonlySet<string>;
+  /** The columns of the primary key among them. */
+  readonly key: ReadonlySet<string>;
+};
+
+type SeenChange = VisibleChange<Watch & { readonly view: ChangeView }>;
+
 /** Instead of a record that is too large. */
 const TOO_LARGE = '["Error 413: Payload Too Large"]';
 
@@ -184,7 +197,7 @@ export class ChangeMessages {
   }
 
   /** The message of a channel for the bindings with these ids, which have the same columns and see the same. */
-  of(topic: string, version: Version, ids: readonly number[], seen: VisibleChange<ChangeWatch>): Buffer {
+  of(topic: string, version: Version, ids: readonly number[], seen: SeenChange): Buffer {
     const shown = shownIn(seen);
     const key = `${version} ${ids.join()} ${shown} ${topic}`;
     let message = this.#messages.get(key);
@@ -196,7 +209,7 @@ export class ChangeMessages {
     return message;
   }
 
-  #dataOf(shown: string, seen: VisibleChange<ChangeWatch>): string {
+  #dataOf(shown: string, seen: SeenChange): string {
     let data = this.#data.get(shown);
     if (data !== undefined) return data;
     data = writeData(this.change, seen, false);
@@ -207,11 +220,10 @@ export class ChangeMessages {
 }
 
 /** Equal for subscribers that receive the same data of a change. */
-export const shownIn = ({ event, seesOld, watch }: VisibleChange<ChangeWatch>): string =>
-  `${event} ${seesOld} ${watch.view.name}`;
+export const shownIn = ({ event, seesOld, watch }: SeenChange): string => `${event} ${seesOld} ${watch.view.name}`;
 
 /** Source: realtime-js, RealtimeChannel.ts, `_getPayloadRecords`. */
-function writeData(change: Change, { event, seesOld, watch }: VisibleChange<ChangeWatch>, onlyKey: boolean): string {
+function writeData(change: Change, { event, seesOld, watch }: SeenChange, onlyKey: boolean): string {
   const table = presentTable(change.table, watch.view.of.table);
   const key = columnIndexesOf(table, watch.view.key);
   const included = onlyKey ? key : columnIndexesOf(table, watch.view.columns);

@@ -5,12 +5,18 @@ import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
 import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";
-import { type ChangeMessages, shownIn } from "./serializer.ts";
-import type { ChannelSocket } from "./socket.ts";
+import { type ChangeMessages, shownIn, type Version } from "./serializer.ts";
 
 export type SubscriptionOptions = {
   readonly topic: string;
-  readonly socket: ChannelSocket;
+  readonly socket: {
+    readonly version: Version;
+    readonly isFull: boolean;
+    send(message: Buffer): void;
+    pingSoon(subscription: Subscription): void;
+    whenDrained(callback: () => void): void;
+    closeSlow(): void;
+  };
   readonly router: ChangeRouter;
   readonly options: ChangesOptions;
 };
