@@ -1,5 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import type { RequestContext } from "../../db/transaction/identity.ts";
+import type { Header } from "./headers.ts";
 import type { Parameters } from "./parameters.ts";
 import type { Version } from "./version.ts";
 
@@ -21,8 +22,6 @@ export type EndpointRequest = {
   /** The prefix of links: `/api/v2`, or "". */
   readonly prefix: string;
 };
-
-export type Header = readonly [name: string, value: string];
 
 /** The response of a REST endpoint. If the client already has it, 304 is sent instead. */
 export type RestAnswer = {

@@ -1,7 +1,8 @@
 import { parserCache } from "../../cache/cache.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
-import type { Header } from "./endpoint.ts";
+
+export type Header = readonly [name: string, value: string];
 
 /** `a, b="c, d"` → `["a", "b=\"c, d\""]`: splits at separators outside quotes and drops empty parts. */
 export function splitList(text: string, separator: "," | ";"): string[] {

@@ -1,5 +1,6 @@
 import { contentTag } from "./conditional.ts";
-import { answerOf, type Header, type RestAnswer } from "./endpoint.ts";
+import { answerOf, type RestAnswer } from "./endpoint.ts";
+import type { Header } from "./headers.ts";
 import type { Parameters } from "./parameters.ts";
 import { badParameter, badRequest } from "./problem.ts";
 

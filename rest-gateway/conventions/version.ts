@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../config/config.ts";
-import type { Header } from "./endpoint.ts";
-import { parseAccept } from "./headers.ts";
+import { type Header, parseAccept } from "./headers.ts";
 import { disagreeingVersions, unsupportedVersion } from "./problem.ts";
 
 export type Version = 1 | 2;

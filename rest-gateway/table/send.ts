@@ -9,7 +9,7 @@ import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
-import type { Header } from "../conventions/endpoint.ts";
+import type { Header } from "../conventions/headers.ts";
 import type { Answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";

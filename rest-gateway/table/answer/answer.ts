@@ -1,6 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { problem } from "../../../problems/problem.ts";
-import type { Header } from "../../conventions/endpoint.ts";
+import type { Header } from "../../conventions/headers.ts";
 import {
   type CallPlan,
   type ChangePlan,
