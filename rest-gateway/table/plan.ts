@@ -11,7 +11,6 @@ import type { Condition } from "../../db/filters/condition.ts";
 import type { JsonStep } from "../../db/filters/field.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { AggregateName, Preferences } from "./request.ts";
-import type { Scope } from "./write/scope.ts";
 
 /**
  * A request whose names are resolved in the catalog: what it reads or writes, and how the result is formatted. A plan
@@ -188,6 +187,13 @@ export type Output =
       /** Names of the columns that it reads. */
       readonly columns: readonly string[];
     };
+
+/** How SQL refers to the rows of a FROM item. */
+export type Scope = {
+  readonly alias: Sql;
+  /** A whole row as a function argument: `t.*`, because a column may also be named `t`. */
+  readonly row: Sql;
+};
 
 /** SQL over a row that a URL cannot express. Only the plans of resources use it. */
 export type Expression = (row: Scope) => Sql;

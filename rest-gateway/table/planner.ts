@@ -4,7 +4,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { quoteIdentifier } from "../../db/sql.ts";
-import type { Identity, RequestContext } from "../../db/transaction/identity.ts";
+import type { RequestContext } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import { ISOLATION, isolationOf } from "../../db/transaction/transaction-plan.ts";
 import { ROWS_PORTAL } from "../../db/wire/fetch.ts";
@@ -14,7 +14,7 @@ import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import type { PlannedRequest, StreamQuery } from "./query.ts";
 import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
-import { writeStatement } from "./run.ts";
+import { type TableTransaction, writeStatement } from "./run.ts";
 import { writeQuery } from "./write/query.ts";
 
 export type PlanningOptions = PlanOptions & Pick<Config, "dbExtraSearchPath" | "dbTxEnd" | "appSettings">;
@@ -23,14 +23,6 @@ export type PlannerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly limits: ParseLimits;
   readonly planning: PlanningOptions;
-};
-
-/** The transaction of a request. */
-export type TableTransaction = {
-  readonly identity: Identity;
-  /** In order: the main statement; the estimate, if it is needed. */
-  readonly statements: readonly Statement[];
-  readonly isolation: PlannedRequest["isolation"];
 };
 
 /** Turns the text of a request into its statements, for requests and for the tasks that repeat them. */

@@ -14,11 +14,10 @@ import type { Statement, Transactions } from "../../db/transaction/transaction.t
 import { isOfValue, type Read, readOf, type Unreadable, unreadableOf } from "../../db/transaction/unreadable.ts";
 import { type BodyRows, type Row, rowsOf, type Span } from "./body-rows.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
-import type { TableTransaction } from "./planner.ts";
 import { REFUSED } from "./query.ts";
 import { readsOfQuery } from "./refused-query.ts";
 import type { TableRequest } from "./request.ts";
-import { writeStatement } from "./run.ts";
+import { type TableTransaction, writeStatement } from "./run.ts";
 import { writeBodyRows, writeTrial } from "./write/changes.ts";
 
 /** Several rows of which the database has refused one. */

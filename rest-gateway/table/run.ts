@@ -1,4 +1,5 @@
 import type { Parameter, Written } from "../../db/sql.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import type { OpenedStream, RowStream, StreamOptions } from "../../db/transaction/row-stream.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
@@ -7,9 +8,16 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { StreamQueue } from "../../http/limits/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { isRead, isReadOnly } from "./plan.ts";
-import type { TableTransaction } from "./planner.ts";
 import { type PlannedRequest, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
 import type { Body, RequestUrl } from "./request.ts";
+
+/** The transaction of a request. */
+export type TableTransaction = {
+  readonly identity: Identity;
+  /** In order: the main statement; the estimate, if it is needed. */
+  readonly statements: readonly Statement[];
+  readonly isolation: PlannedRequest["isolation"];
+};
 
 type Options = {
   readonly signal: CancelSignal;

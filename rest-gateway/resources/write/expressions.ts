@@ -1,6 +1,5 @@
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { Expression, Output } from "../../table/plan.ts";
-import type { Scope } from "../../table/write/scope.ts";
+import type { Expression, Output, Scope } from "../../table/plan.ts";
 import { LINKS, nameIn, type Style } from "../request.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 

@@ -2,8 +2,7 @@ import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
 import type { View } from "../../../db/rights/rights.ts";
-import type { VisibleChange } from "../../../db/rights/subscriber-watches.ts";
-import type { TableWatch } from "./stream.ts";
+import type { VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
 export class ChangeEvent {
@@ -15,8 +14,8 @@ export class ChangeEvent {
   }
 
   /** `{"eventType":"UPDATE","schema":"public","table":"todos","commit_timestamp":"…","new":{…},"old":{…}}` */
-  dataFor({ watch, view, event, seesOld }: VisibleChange<TableWatch>): string {
-    const columns = watch.selected === null ? view.columns : intersectionOf(view.columns, watch.selected);
+  dataFor({ watch, view, event, seesOld }: VisibleChange<Watch>): string {
+    const columns = watch.selected ? intersectionOf(view.columns, watch.selected) : view.columns;
     const shown = `${event} ${seesOld} ${[...columns]}`;
     const known = this.#data.get(shown);
     if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import { type CallArguments, type CallPlan, type RowsPlan, VALUE } from "../plan.ts";
+import { type CallArguments, type CallPlan, type RowsPlan, type Scope, VALUE } from "../plan.ts";
 import {
   SNAPSHOT,
   stripped,
@@ -12,7 +12,7 @@ import {
   writeStreamedRow,
 } from "./result.ts";
 import { writeRows, writeWhere } from "./rows.ts";
-import { Aliases, type From, type Scope } from "./scope.ts";
+import { Aliases, type From } from "./scope.ts";
 
 /** The call of a function, and the FROM item that contains its arguments, if there is one. */
 type Called = { readonly call: Sql; readonly arguments: Sql | null };

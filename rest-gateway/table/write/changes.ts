@@ -8,6 +8,7 @@ import type {
   InsertCommand,
   KeyValue,
   RowsPlan,
+  Scope,
   UpdateCommand,
 } from "../plan.ts";
 import { UPDATED_SETTING } from "../query.ts";
@@ -15,7 +16,7 @@ import { systemColumnsOf } from "../system-columns.ts";
 import { writeConditions } from "./conditions.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
-import { Aliases, type Scope, tableAs } from "./scope.ts";
+import { Aliases, tableAs } from "./scope.ts";
 
 /** `with changed as (insert … returning …) select …`: one statement writes and returns the result. */
 export function writeChange(plan: ChangePlan, postgis: string | null): Sql {

@@ -2,8 +2,8 @@ import type { Filter } from "../../../db/filters/condition.ts";
 import { OPERATORS } from "../../../db/filters/operators.ts";
 import { writeCondition, writeFilter, writeLanguage } from "../../../db/filters/write.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { ConditionPlan, ExistsPlan, FieldPlan } from "../plan.ts";
-import { type Scope, writeField } from "./scope.ts";
+import type { ConditionPlan, ExistsPlan, FieldPlan, Scope } from "../plan.ts";
+import { writeField } from "./scope.ts";
 
 /** Writes the condition that an embedded relation has rows. It is passed in, because `rows.ts` writes the joins. */
 export type WriteExists = (condition: ExistsPlan) => Sql;

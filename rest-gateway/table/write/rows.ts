@@ -1,8 +1,8 @@
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
+import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, Scope, ValuePlan } from "../plan.ts";
 import { systemColumnsOf } from "../system-columns.ts";
 import { writeConditions } from "./conditions.ts";
-import { type Aliases, type From, fromRelation, type Scope, writeAggregate, writeField, writeValue } from "./scope.ts";
+import { type Aliases, type From, fromRelation, writeAggregate, writeField, writeValue } from "./scope.ts";
 
 /** An entry of the select list. */
 type SelectEntry = {

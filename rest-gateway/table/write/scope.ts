@@ -1,7 +1,7 @@
 import type { ColumnPairs, TableName } from "../../../db/catalog/catalog.ts";
 import type { JsonStep } from "../../../db/filters/field.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { EmbedPlan, FieldPlan, ValuePlan } from "../plan.ts";
+import type { EmbedPlan, FieldPlan, Scope, ValuePlan } from "../plan.ts";
 
 /** A FROM item, and the condition that joins it. */
 export type From = { readonly item: Sql; readonly scope: Scope; readonly join: Sql | null };
@@ -47,13 +47,6 @@ const equal = (pairs: ColumnPairs, from: Scope, to: Scope): Sql =>
     pairs.map(([here, there]) => sql`${to.alias}.${sql.identifier(there)} = ${from.alias}.${sql.identifier(here)}`),
     " and ",
   );
-
-/** How SQL refers to the rows of a FROM item. */
-export type Scope = {
-  readonly alias: Sql;
-  /** A whole row as a function argument: `t.*`, because a column may also be named `t`. */
-  readonly row: Sql;
-};
 
 /** A column, a computed field, or a JSON path into either. */
 export function writeField({ origin, path }: FieldPlan, { alias, row }: Scope): Sql {
