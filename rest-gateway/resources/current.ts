@@ -1,8 +1,7 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Description } from "./description.ts";
-import { outOfOrder } from "./problem.ts";
-import { type Resource, type Resources, resourcesOf, type Served, tableName } from "./resource.ts";
+import { outOfOrder, type Resource, type Resources, resourcesOf, type Served, tableName } from "./resource.ts";
 
 export type CurrentOptions = {
   readonly descriptions: readonly Description[];

@@ -4,8 +4,6 @@ import type { Version } from "../conventions/version.ts";
 import type { Columns } from "./request.ts";
 import type { Resource } from "./resource.ts";
 
-export const outOfOrder = (name: string) => problem("resource out of order", { name });
-
 export const invalidId = (text: string, { description, key }: Resource) =>
   problem("invalid id", {
     id: text,

@@ -8,7 +8,6 @@ import type {
   FilterDescription,
   SortTerm,
 } from "./description.ts";
-import { outOfOrder } from "./problem.ts";
 
 /** A description whose table and columns were found in the catalog. */
 export type Resource = {
@@ -66,6 +65,8 @@ export const isWritable = ({ fields }: Resource): boolean => fields.some(({ writ
 
 /** Both by name. `invalid` has the reason why a description does not match its table. */
 export type Served = { readonly resources: Resources; readonly invalid: ReadonlyMap<string, string> };
+
+export const outOfOrder = (name: string) => problem("resource out of order", { name });
 
 /** A description that does not match the database. */
 class InvalidDescription extends Error {}

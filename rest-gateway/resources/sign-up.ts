@@ -16,16 +16,14 @@ import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import type { ResourceOptions } from "./index.ts";
 import type { AccountInput } from "./parse/account.ts";
-import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
+import { type Incoming, type ParseLimits, type ParseOptions, parseRequest } from "./parse/request.ts";
 import { FoundFaults } from "./problem.ts";
 import type { ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
-export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
-  RunnerOptions & { readonly auth: Auth };
+export type SignUpOptions = ParseOptions & RunnerOptions & { readonly auth: Auth };
 
 /**
  * `POST /auth/register`: creates a user with an account, and signs the user in. The rules and error messages are those of

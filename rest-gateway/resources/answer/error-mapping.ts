@@ -7,10 +7,9 @@ import { DATABASE } from "../../../problems/database.ts";
 import { type Fault, Problem } from "../../../problems/problem.ts";
 import { isOutdated } from "../../conventions/data-interface.ts";
 import { faultOfRecord } from "../../conventions/problem.ts";
-import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refusal.ts";
 import { nameIn, type ResourceRequest } from "../request.ts";
-import { ACCOUNT_FIELDS, type Resource } from "../resource.ts";
+import { ACCOUNT_FIELDS, outOfOrder, type Resource } from "../resource.ts";
 
 export type ProblemContext = {
   /** Null for a request that was refused before it was parsed. */
