@@ -4,7 +4,6 @@ import type { Config } from "../config/config.ts";
 import { isJwk, type Key, readJwks } from "../config/json-web-keys.ts";
 import { isPem } from "../config/setting-types.ts";
 import { keepSecret } from "../db/cluster/data-directory.ts";
-import type { Tokens } from "./tokens.ts";
 
 export type { Key } from "../config/json-web-keys.ts";
 
@@ -60,8 +59,11 @@ type KeyUsesOptions = {
   onError(error: unknown): void;
 };
 
+type KeyRole = "anon" | "service_role";
+type KeyIssuer = { issueKey(role: KeyRole, claims: { readonly iat: number; readonly jti: string }): string };
+
 /** The key that the service shows: the same for a whole year, so that a restart does not seem to replace it. */
-export function shownKey(tokens: Pick<Tokens, "issueKey">, role: Parameters<Tokens["issueKey"]>[0]): string {
+export function shownKey(tokens: KeyIssuer, role: KeyRole): string {
   const year = new Date().getUTCFullYear();
   return tokens.issueKey(role, { iat: Date.UTC(year) / 1000, jti: `${role} of ${year}` });
 }

@@ -7,11 +7,10 @@ import {
   callerOfAccount,
   callerOfSession,
   type FoundKey,
-  type IdentityStore,
-  identityKey,
   type Session,
 } from "./account.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
+import { type IdentityStore, identityKey } from "./identity-store.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
 import { IssuerUnavailable, TokenError, type Verifier } from "./verified-tokens.ts";
 

@@ -1,8 +1,9 @@
 import { MAX_ACCESS_TOKEN_TTL } from "../../config/settings.ts";
 import type { Notifications } from "../../db/follow/notifications.ts";
-import type { Account, AccountState, Clock, FoundKey, IdentityStore, Session } from "../../identity/account.ts";
+import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";
+import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
