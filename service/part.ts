@@ -12,7 +12,6 @@ import type { Findings } from "../db/findings/findings.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { LiveSettings } from "../db/transaction/live-settings.ts";
 import type { DeferredGraphQL } from "../graphql/deferred.ts";
-import type { ServiceState } from "../http/operations/health.ts";
 import type { Link } from "../http/pages/html.ts";
 import type { IconName } from "../http/pages/icons.ts";
 import type {
@@ -21,6 +20,7 @@ import type {
   HttpInterface,
   Pipeline,
   PipelineContext,
+  ServiceState,
 } from "../http/pipeline/pipeline.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";

@@ -2,11 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import { type Advice, countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
-import type { AlwaysOnInterface, HttpEnvelope } from "../pipeline/pipeline.ts";
+import type { AlwaysOnInterface, HttpEnvelope, ServiceState } from "../pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";
 import { type OperatorAccess, refusalForOperators } from "./operator.ts";
-
-export type ServiceState = "starting" | "ready" | "draining";
 
 export type Health = {
   state(): ServiceState;

@@ -9,7 +9,6 @@ import type { Taken } from "../limits/clients.ts";
 import type { Intake } from "../limits/intake.ts";
 import type { RateLimit } from "../limits/rate-limit.ts";
 import type { Turns } from "../limits/turns.ts";
-import type { ServiceState } from "../operations/health.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
 import { countBody, readToEnd } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
@@ -80,6 +79,8 @@ export type PipelineContext = {
   /** Refuses requests while it is overloaded, and counts bodies; absent where only operators send them. */
   readonly database?: Pick<Database, "waiting" | "refuses" | "budget">;
 };
+
+export type ServiceState = "starting" | "ready" | "draining";
 
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface at its path. */
 export class Pipeline {

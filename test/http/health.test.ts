@@ -3,13 +3,14 @@ import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/transport/envelope.ts";
-import { healthInterface, type ServiceState } from "../../http/operations/health.ts";
+import { healthInterface } from "../../http/operations/health.ts";
 import type { OperatorAccess } from "../../http/operations/operator.ts";
 import {
   type AlwaysOnInterface,
   type HttpEnvelope,
   type HttpInterface,
   Pipeline,
+  type ServiceState,
 } from "../../http/pipeline/pipeline.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
