@@ -1,9 +1,7 @@
 import type { Activity, RunningStatement } from "../../db/transaction/activity.ts";
 import { type Html, html, records, table } from "../../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
-import { chartsOf } from "./charts.ts";
 import type { View } from "./console.ts";
-import { hasLabels, type Point, type Reading, sumOf } from "./history.ts";
 import { CONSOLE } from "./path.ts";
 
 export type LiveOptions = {
@@ -12,9 +10,17 @@ export type LiveOptions = {
   activity(): Promise<Activity>;
   /** Null if the service has no tasks. */
   waitingTasks(): Promise<number | null>;
-  /** The last hour. */
-  history(): readonly Point[];
 };
+
+/** All samples at one time; `at` is in milliseconds. */
+type Reading = { readonly at: number; readonly samples: ReturnType<typeof parseMetrics> };
+
+/** The sum of the samples with these labels. */
+const sumOf = ({ samples }: Reading, name: string, labels: Sample["labels"] = {}): number =>
+  (samples.get(name) ?? []).reduce((sum, sample) => (hasLabels(sample, labels) ? sum + sample.value : sum), 0);
+
+const hasLabels = (sample: Sample, labels: Sample["labels"]): boolean =>
+  Object.entries(labels).every(([name, value]) => sample.labels[name] === value);
 
 /** Milliseconds over which rates are computed. */
 const WINDOW = 15_000;
@@ -23,7 +29,7 @@ const MAX_ROWS = 20;
 const MAX_TEXT = 500;
 
 /** `/console/live`: what the service does now. */
-export function liveView({ metrics, activity, waitingTasks, history }: LiveOptions): View {
+export function liveView({ metrics, activity, waitingTasks }: LiveOptions): View {
   let readings: readonly Reading[] = [];
   return {
     path: `${CONSOLE}/live`,
@@ -39,7 +45,6 @@ export function liveView({ metrics, activity, waitingTasks, history }: LiveOptio
       return html`
 <div class="row heading"><h1>Live</h1><button id="pause" type="button" class="quiet" hidden>Pause</button></div>
 <div id="live">
-${chartsOf(history())}
 ${overview(numbers, waiting)}
 ${requests(numbers)}
 ${tallies(numbers)}

@@ -23,7 +23,6 @@ import type { AsOptions } from "./caller-form.ts";
 import { consolePages } from "./console.ts";
 import { dataView } from "./data.ts";
 import { eventsView } from "./events.ts";
-import { History } from "./history.ts";
 import { type InProcessRequest, sendInProcess } from "./in-process.ts";
 import { liveView } from "./live.ts";
 import { mailView } from "./mail.ts";
@@ -50,14 +49,11 @@ export const console: Part = {
   assets: assetsIn(import.meta.url, "./assets", [
     ...["console.css", "console-live.js", "console-schema.js", "console-try.js"],
   ]),
-  open(core) {
-    const history = new History(core.readMetrics);
-    return { http: createConsole(core, history), close: () => history.close() };
-  },
+  open: (core) => ({ http: createConsole(core) }),
 };
 
 /** `/console`. */
-function createConsole(core: Core, history: History): HttpInterface {
+function createConsole(core: Core): HttpInterface {
   const { config, url, readMetrics: metrics, callers, secret, opened, database, graphql, auth, findings, tasks } = core;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
@@ -111,7 +107,7 @@ function createConsole(core: Core, history: History): HttpInterface {
   });
   const readStatements = () => readActivity(database.catalog);
   const waitingTasks = async () => tasks?.countWaiting() ?? null;
-  const live = liveView({ metrics, activity: readStatements, waitingTasks, history: () => history.points });
+  const live = liveView({ metrics, activity: readStatements, waitingTasks });
   const send = adminSender(core);
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
   const mail = auth?.mails?.isOn && config.mailUrl === "keep" ? auth.mails : null;

@@ -37,7 +37,7 @@ afterAll(async () => {
 async function newPage(): Promise<Opened> {
   const context = await browser.newContext({ reducedMotion: "reduce" });
   await context.addInitScript(`
-    // It would refresh itself meanwhile, and a chart that is new moves what is below it.
+    // It would refresh itself meanwhile.
     if (location.pathname === "/console/live") globalThis.setInterval = () => 0;
     globalThis.shifts = [];
     const nameOf = ({ node }) => node?.outerHTML?.slice(0, 80);
