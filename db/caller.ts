@@ -1,3 +1,6 @@
+/** The logins that take on the role of a caller. */
+export type CallerLogin = "data" | "admin" | "service";
+
 /** The caller of a request: its Postgres role and the verified claims of its token. */
 export type Caller = {
   readonly role: string;

@@ -5,6 +5,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
 import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts";
 import { ByteBudget } from "./admission/byte-budget.ts";
+import type { CallerLogin } from "./caller.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
@@ -64,9 +65,6 @@ const KEEPALIVE_MILLISECONDS = 10_000;
 const POOLER =
   "the database is behind a pooler that loses prepared statements: the service no longer prepares any. Set " +
   "DB_PREPARED_STATEMENTS=0, or let the pooler keep them (max_prepared_statements in PgBouncer 1.21 and later)";
-
-/** The logins that take on the role of a caller. */
-export type CallerLogin = "data" | "admin" | "service";
 
 /** The logins of transactions that requests wait for. */
 type RequestLogin = CallerLogin | "auth";

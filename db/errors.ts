@@ -2,30 +2,11 @@ import type { DatabaseError } from "pg-protocol";
 import { Problem, problem } from "../problems/problem.ts";
 import { REASONS } from "../problems/reasons.ts";
 import type { RefusedCredential } from "./caller.ts";
-import type { TableName } from "./catalog/catalog.ts";
+import type { ConstraintMessages, TableName } from "./catalog/catalog.ts";
 import { ownProblem } from "./own-errors.ts";
 import { referenceFault } from "./references.ts";
+import type { DatabaseErrorLike } from "./sqlstates.ts";
 import { reasonOf } from "./sqlstates.ts";
-
-/** The fields of pg's DatabaseError that matter here. */
-export type DatabaseErrorLike = Error & {
-  readonly code?: string;
-  readonly schema?: string;
-  readonly table?: string;
-  /** Of a NOT NULL. */
-  readonly column?: string;
-  readonly constraint?: string;
-  readonly detail?: string;
-  readonly hint?: string;
-  readonly routine?: string;
-  /** The functions in which the error occurred; it may quote values. */
-  readonly where?: string;
-  /** The position in the text of the statement, from 1. */
-  readonly position?: string;
-};
-
-/** `public.users.users_age_range` → the comment of that constraint. */
-export type ConstraintMessages = ReadonlyMap<string, string>;
 
 /** What messages are made of. */
 export type MessageContext = {

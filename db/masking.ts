@@ -1,6 +1,6 @@
 import { REASONS } from "../problems/reasons.ts";
-import type { DatabaseErrorLike } from "./errors.ts";
 import { chosenStatus, ownErrorIn, raisedObject } from "./own-errors.ts";
+import type { DatabaseErrorLike } from "./sqlstates.ts";
 import { reasonOf, statusOf } from "./sqlstates.ts";
 
 /** The server cannot answer; which of its limits was reached is not said, except a limit on temporary files (53400). */

@@ -1,5 +1,5 @@
 import { type OwnError, type Problem, problem } from "../problems/problem.ts";
-import type { DatabaseErrorLike } from "./errors.ts";
+import type { DatabaseErrorLike } from "./sqlstates.ts";
 import { reasonOf, statusOf } from "./sqlstates.ts";
 
 /** The classes of PostgreSQL's SQLSTATEs, and that of this service. All others are of applications. Source: PostgreSQL docs, appendix A. */

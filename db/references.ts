@@ -1,4 +1,4 @@
-import type { DatabaseErrorLike } from "./errors.ts";
+import type { DatabaseErrorLike } from "./sqlstates.ts";
 
 /** In the text of Postgres in any language: a table and the constraint, or two tables and the constraint. */
 const QUOTES = /["«»„“”]/g;

@@ -1,5 +1,22 @@
 import { REASONS, type Reason } from "../problems/reasons.ts";
 
+/** The fields of pg's DatabaseError that matter here. */
+export type DatabaseErrorLike = Error & {
+  readonly code?: string;
+  readonly schema?: string;
+  readonly table?: string;
+  /** Of a NOT NULL. */
+  readonly column?: string;
+  readonly constraint?: string;
+  readonly detail?: string;
+  readonly hint?: string;
+  readonly routine?: string;
+  /** The functions in which the error occurred; it may quote values. */
+  readonly where?: string;
+  /** The position in the text of the statement, from 1. */
+  readonly position?: string;
+};
+
 /** `status` is that of the table interface, where PostgREST has another one. */
 type Row = readonly [sqlstate: string, reason: Reason | null, status?: number];
 

@@ -1,7 +1,7 @@
 import type { Caller } from "../db/caller.ts";
-import type { DatabaseErrorLike } from "../db/errors.ts";
 import { messageForSubscriber } from "../db/masking.ts";
 import type { Checker } from "../db/rights/checker.ts";
+import type { DatabaseErrorLike } from "../db/sqlstates.ts";
 import type { RequestContext } from "../db/transaction/identity.ts";
 import { Problem } from "../problems/problem.ts";
 import { MessagePolicies, type MessagePoliciesOptions, type MessageRights } from "./message-policies.ts";

@@ -187,8 +187,20 @@ const valuesOf = (file: string) =>
     .filter(([statement]) => !/^import \{(\s*type [^,}]+,?)+\s*\}/.test(statement))
     .map(([, name]) => (name!.startsWith(".") ? normalize(join(dirname(file), name!)) : name!));
 
-test("no source file imports itself through others, except for types", () => {
-  const imports = new Map(sources.map((file) => [file, valuesOf(file)]));
+/** The same, and types. */
+const typesAndValuesOf = (file: string) =>
+  [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s[^;]*? from "(\.[^"]+)";/gm)].map(([, name]) =>
+    normalize(join(dirname(file), name!)),
+  );
+
+/** Rooms with imports of types in circles, which are to go. */
+const CIRCULAR = /^(rest-gateway\/auth|db\/(catalog|replicas|rights|transaction))\//;
+
+test.each([
+  ["no source file imports itself through others", sources, valuesOf],
+  ["nor do types, outside of a few rooms", sources.filter((file) => !CIRCULAR.test(file)), typesAndValuesOf],
+])("%s", (_, files, importedBy) => {
+  const imports = new Map(files.map((file) => [file, importedBy(file)]));
   // Files that no cycle can lead through are removed until nothing changes.
   for (let size = 0; size !== imports.size; ) {
     size = imports.size;

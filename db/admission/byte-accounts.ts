@@ -1,5 +1,7 @@
 import { siteOf } from "../network.ts";
-import type { Holding } from "./byte-budget.ts";
+
+/** What one holder holds. */
+export type Held = { readonly kind: string; readonly bytes: number; end(): void };
 
 /**
  * What the clients of one network make the service hold, or the networks of one site. `ending` are the holdings that can be ended,
@@ -13,8 +15,8 @@ export type Account = {
   /** Open holdings; of a site, its networks with open holdings. */
   open: number;
   /** Null for a site. */
-  ending: Set<Holding> | null;
-  large: Set<Holding> | null;
+  ending: Set<Held> | null;
+  large: Set<Held> | null;
 };
 
 /** The accounts of networks with open holdings, and of their sites. */

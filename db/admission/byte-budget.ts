@@ -1,7 +1,7 @@
 import { problem } from "../../problems/problem.ts";
 import { NETWORKS_PER_SITE, siteOf } from "../network.ts";
 import type { BudgetLimits } from "./budget-limits.ts";
-import { type Account, Accounts } from "./byte-accounts.ts";
+import { type Account, Accounts, type Held } from "./byte-accounts.ts";
 
 /**
  * What clients make the service hold:
@@ -177,7 +177,7 @@ export class ByteBudget {
 
 /** Ends the holder of the most bytes of a kind, if one holds much. */
 function endLargest({ large }: Account, kind: Kind): void {
-  let largest: Holding | null = null;
+  let largest: Held | null = null;
   for (const holding of large ?? [])
     if (holding.kind === kind && holding.bytes > (largest?.bytes ?? 0)) largest = holding;
   largest?.end();

@@ -1,7 +1,9 @@
-import type { ConstraintMessages } from "../errors.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { CallerDependence } from "./caller-dependence.ts";
 import type { Code } from "./code.ts";
+
+/** `public.users.users_age_range` → the comment of that constraint. */
+export type ConstraintMessages = ReadonlyMap<string, string>;
 
 /**
  * The served part of the database as one immutable model: schemas with their tables, relationships and functions.

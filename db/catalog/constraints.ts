@@ -1,5 +1,4 @@
-import type { ConstraintMessages } from "../errors.ts";
-import type { Constraint } from "./catalog.ts";
+import type { Constraint, ConstraintMessages } from "./catalog.ts";
 import type { Oid } from "./types.ts";
 import type { Views } from "./views.ts";
 

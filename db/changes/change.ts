@@ -1,4 +1,8 @@
-import type { ValueShape } from "./json.ts";
+/** Which JSON a value of a type becomes. Domains have the shape of their type. */
+export type ValueShape =
+  | { readonly kind: "text" | "number" | "boolean" | "json" | "timestamp" }
+  | { readonly kind: "array"; readonly element: ValueShape; readonly delimiter: string }
+  | { readonly kind: "composite"; readonly fields: readonly { readonly name: string; readonly shape: ValueShape }[] };
 
 /** A column of a changed table. `type` is the OID of its type, `typeName` its name in pg_type. */
 export type ChangedColumn = {

@@ -1,4 +1,8 @@
-import type { DescribedTable } from "./types.ts";
+import type { ChangedColumn, ChangedTable } from "./change.ts";
+/** A table as a source describes it. `type` is the OID of the column's type. */
+export type DescribedTable = Omit<ChangedTable, "columns"> & {
+  readonly columns: readonly Pick<ChangedColumn, "name" | "number" | "type" | "computed">[];
+};
 
 /**
  * A column as it is now, by its number in pg_attribute. `changedBy` is the last transaction that has changed it, modulo 2³²; null if that

@@ -3,11 +3,12 @@ import { problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
+import type { Mark } from "./position.ts";
 import { isIn, parseStartIn, type Start, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
-import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
+import type { Beginning, ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import { type FoundSource, NOT_READ, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
 
 const unavailable = (message: string) => problem("changes unavailable", { message });

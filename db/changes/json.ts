@@ -1,10 +1,4 @@
-import type { ChangedTable, Image } from "./change.ts";
-
-/** Which JSON a value of a type becomes. Domains have the shape of their type. */
-export type ValueShape =
-  | { readonly kind: "text" | "number" | "boolean" | "json" | "timestamp" }
-  | { readonly kind: "array"; readonly element: ValueShape; readonly delimiter: string }
-  | { readonly kind: "composite"; readonly fields: readonly { readonly name: string; readonly shape: ValueShape }[] };
+import type { ChangedTable, Image, ValueShape } from "./change.ts";
 
 /** The JSON of the computed columns of rows, by the index of the column. */
 export const computedJson = new WeakMap<Image, ReadonlyMap<number, string>>();

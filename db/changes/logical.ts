@@ -1,6 +1,7 @@
+import type { Mark } from "./position.ts";
 import { RestingMark } from "./resting-mark.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
-import type { ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
+import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
 import type { LoggedTable } from "./types.ts";
 

@@ -1,5 +1,5 @@
 import type { ChangedTable, Image } from "./change.ts";
-import type { DescribedTable } from "./types.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 
 type Tuple = (string | null | undefined)[];
 

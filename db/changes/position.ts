@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto";
 import { type Change, comparePositions, type Position } from "./change.ts";
-import type { Mark } from "./source.ts";
+
+/** A position that later queries see: they see every change up to here. */
+export type Mark = {
+  readonly stream: string;
+  readonly position: Position;
+};
 
 /**
  * The transactions that a query sees: of those below `end`, all but the `running` ones.

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Election } from "./election.ts";
 import { LogFollower } from "./log-follower.ts";
+import type { Mark } from "./position.ts";
 import { ReaderRole } from "./reader-role.ts";
 import { RestingMark } from "./resting-mark.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
 import { readPrimary, type ServerEnd } from "./slot-server.ts";
-import type { ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
+import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import type { LoggedTable } from "./types.ts";
 
 /** Milliseconds between two looks at the database. */

@@ -1,5 +1,5 @@
 import type { Change, Position } from "./change.ts";
-import type { Ancestors, Start } from "./position.ts";
+import type { Ancestors, Mark, Start } from "./position.ts";
 
 /** Where a source begins to send changes. */
 export type Beginning = {
@@ -28,12 +28,6 @@ export type ChangeSink = {
   changeSchema(): Promise<void>;
   /** No change is received until the next beginning. */
   lose(): void;
-};
-
-/** A position that later queries see: they see every change up to here. */
-export type Mark = {
-  readonly stream: string;
-  readonly position: Position;
 };
 
 /** The state of a source for `/health`. */

@@ -1,11 +1,12 @@
 import type pg from "pg";
 import type { Change } from "./change.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
 import { QuerySnapshot } from "./query-snapshot.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import type { Beginning, ChangeSink } from "./source.ts";
-import { ChangedTypes, type DescribedTable, type LoggedTable } from "./types.ts";
+import { ChangedTypes, type LoggedTable } from "./types.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/modules/feed/announcements.sql). */
 export const SCHEMA_CHANGED = "content_service.schema";

@@ -1,12 +1,7 @@
 import { quoteIdentifier } from "../sql.ts";
-import type { ChangedColumn, ChangedTable } from "./change.ts";
+import type { ChangedColumn, ChangedTable, ValueShape } from "./change.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { type Knowledge, type NumberedRow, withNumbers } from "./column-numbers.ts";
-import type { ValueShape } from "./json.ts";
-
-/** A table as a source describes it. `type` is the OID of the column's type. */
-export type DescribedTable = Omit<ChangedTable, "columns"> & {
-  readonly columns: readonly Pick<ChangedColumn, "name" | "number" | "type" | "computed">[];
-};
 
 /** What the stream has of old rows: these columns. */
 export type LoggedTable = { readonly table: DescribedTable; readonly oldColumns: readonly string[] };

@@ -1,13 +1,20 @@
 import { problem } from "../../problems/problem.ts";
 import type { DatabaseLimits } from "../limits.ts";
-import { OPERATORS } from "./operators.ts";
-import type { Comparison } from "./parse.ts";
+import { OPERATORS, type Operator } from "./operators.ts";
 
 /** Maximum values in all lists of a request, such as `in.(1,2)`. To parse so many takes 20 ms. */
 export const MAX_VALUES = 50_000;
 
 /** Conditions include those within `and` and `or`; each element of `like(any).{…}` is a pattern. */
 export type PatternLimits = Pick<DatabaseLimits, "restMaxConditions" | "restMaxPatterns" | "restMaxPatternLength">;
+
+/** Of a condition: its text, and how many values its list has. */
+type Counted = {
+  readonly operator: Operator;
+  readonly quantifier: "any" | "all" | null;
+  readonly text: string;
+  readonly listed: number;
+};
 
 /**
  * Counts the conditions of a request and its patterns, which cost Postgres the most: it keeps 32 compiled regular expressions,
@@ -24,7 +31,7 @@ export class ConditionCounter {
   }
 
   /** Throws Problem if the condition exceeds a limit. */
-  count({ operator, quantifier, text, listed }: Pick<Comparison, "operator" | "quantifier" | "text" | "listed">): void {
+  count({ operator, quantifier, text, listed }: Counted): void {
     const { restMaxConditions, restMaxPatterns, restMaxPatternLength } = this.#limits;
     if (++this.#conditions > restMaxConditions) throw tooMany("conditions", restMaxConditions);
     this.#values += listed;

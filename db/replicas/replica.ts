@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import type { CallerLogin } from "../database.ts";
+import type { CallerLogin } from "../caller.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import type { PrimaryPosition } from "./primary-position.ts";
 import type { Lsn } from "./recent-writes.ts";

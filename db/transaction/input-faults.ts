@@ -1,9 +1,9 @@
 import pg from "pg";
 import type { Code } from "../../problems/reasons.ts";
 import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
-import type { DatabaseErrorLike } from "../errors.ts";
 import { referenceFault } from "../references.ts";
 import { quoteIdentifier } from "../sql.ts";
+import type { DatabaseErrorLike } from "../sqlstates.ts";
 import type { Identity } from "./identity.ts";
 import type { Transactions } from "./transaction.ts";
 import { isOfValue, readsOf, unreadableOf } from "./unreadable.ts";

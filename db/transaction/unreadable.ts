@@ -1,5 +1,5 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
-import type { DatabaseErrorLike } from "../errors.ts";
+import type { DatabaseErrorLike } from "../sqlstates.ts";
 import type { Identity } from "./identity.ts";
 import type { Statement, Transactions } from "./transaction.ts";
 

@@ -1,4 +1,3 @@
-import type { NamedStatement } from "./batch.ts";
 import type { MessageWriter } from "./messages.ts";
 
 /** Undoes a change of the list if Postgres has not processed the message. */
@@ -27,7 +26,7 @@ export class PreparedStatements {
   }
 
   /** Writes the statement unless the connection has prepared it. */
-  prepare(name: string, { text, isAnonymous }: NamedStatement, max: number): Undo | null {
+  prepare(name: string, { text, isAnonymous }: ToPrepare, max: number): Undo | null {
     if (name === "") {
       this.#messages.parse(name, text);
       return null;
@@ -47,6 +46,9 @@ export class PreparedStatements {
     this.#anonymous.doubtAll();
   }
 }
+
+/** `isAnonymous`: whether it belongs to callers without credentials, who have a small share of the prepared statements. */
+type ToPrepare = { readonly text: string; readonly isAnonymous?: boolean };
 
 /** `isCertain`: whether the statement certainly exists. */
 type Prepared = { isCertain: boolean; readonly length: number };

@@ -4,7 +4,7 @@ import {
   getVariableValues,
   type OperationDefinitionNode,
 } from "postgraphile/graphql";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";

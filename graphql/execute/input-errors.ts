@@ -18,8 +18,9 @@ import {
 import { camelCase } from "../../config/setting-types.ts";
 import { type Catalog, type Table, type TableName, tableOf } from "../../db/catalog/catalog.ts";
 import { messagesFor } from "../../db/catalog/exposure.ts";
-import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
+import { problemOf } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { columnsOfError, faultsOfError, faultsOfRefused, type Input } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";

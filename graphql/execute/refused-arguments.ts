@@ -1,5 +1,5 @@
 import { type FieldNode, Kind } from "postgraphile/graphql";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue, type Read, unreadableOf } from "../../db/transaction/unreadable.ts";

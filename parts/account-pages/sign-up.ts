@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { html } from "../../http/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";

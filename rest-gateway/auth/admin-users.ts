@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { EventFilters } from "./admin/events.ts";

@@ -1,5 +1,6 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
-import { type DatabaseErrorLike, isTimeout } from "../../db/errors.ts";
+import { isTimeout } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
-import { type DatabaseErrorLike, isTimeout } from "../../db/errors.ts";
+import { isTimeout } from "../../db/errors.ts";
 import type { Finding } from "../../db/findings/finding.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Metrics, Tally } from "../../telemetry/metrics.ts";
 
 /** The lines of the context of an error that name a hook, and the function of the service that has called it. */

@@ -1,4 +1,5 @@
-import { type DatabaseErrorLike, isReadOnly, problemOf } from "../../db/errors.ts";
+import { isReadOnly, problemOf } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Fault, Problem, problem } from "../../problems/problem.ts";
 
 /** Names all invalid fields of a body. */

@@ -1,6 +1,6 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { finish } from "../../db/sql.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { anonymous } from "../../db/caller.ts";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";

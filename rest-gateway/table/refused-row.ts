@@ -1,7 +1,7 @@
 import type { Catalog, Column } from "../../db/catalog/catalog.ts";
-import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import { finish, sql } from "../../db/sql.ts";
+import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import {
   columnsOfError,

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { DatabaseErrorLike } from "../../../db/errors.ts";
+import type { DatabaseErrorLike } from "../../../db/sqlstates.ts";
 import { problem } from "../../../problems/problem.ts";
 import { parsePaging } from "../../conventions/paging.ts";
 import { Parameters } from "../../conventions/parameters.ts";

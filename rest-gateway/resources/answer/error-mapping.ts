@@ -1,7 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
-import { type DatabaseErrorLike, problemOf } from "../../../db/errors.ts";
+import { problemOf } from "../../../db/errors.ts";
 import { referenceFault } from "../../../db/references.ts";
+import type { DatabaseErrorLike } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { DATABASE } from "../../../problems/database.ts";
 import { type Fault, Problem } from "../../../problems/problem.ts";

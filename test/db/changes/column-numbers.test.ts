@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
+import type { DescribedTable } from "../../../db/changes/column-numbers.ts";
 import { parseSnapshot, type Snapshot, sees } from "../../../db/changes/position.ts";
-import { ChangedTypes, type DescribedTable } from "../../../db/changes/types.ts";
+import { ChangedTypes } from "../../../db/changes/types.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
