@@ -25,6 +25,10 @@ $$;
 create or replace function auth_private.normalize_email() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
+  -- Other encodings do not have all spellings of an e-mail, which then could not be compared.
+  if current_setting('server_encoding') <> 'UTF8' and new.email !~ '^[[:ascii:]]*$' then
+    raise untranslatable_character using message = 'this database can store e-mails in ASCII only';
+  end if;
   new.email := auth_private.normal_email(new.email);
   return new;
 end $$;
