@@ -101,7 +101,7 @@ const withItem = (text: string, member: string, item: string): string =>
 /** The version after this one, with a migration of a module and new code of it. */
 export const NEXT = VERSION.replace(/\d+\.\d+$/, (rest: string) => `${Number.parseInt(rest, 10) + 1}.0`);
 export const NEXT_FILES = {
-  "db/modules/auth/migrations/001-labels.sql": "alter table auth_private.providers add column label text;\n",
+  "db/modules/auth/migrations/901-labels.sql": "alter table auth_private.providers add column label text;\n",
   "db/modules/auth/owner.sql": `${readFileSync(join(PROJECT, "db/modules/auth/owner.sql"), "utf8")}
 comment on column auth_private.providers.label is 'For people.';
 `,

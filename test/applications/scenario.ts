@@ -231,7 +231,7 @@ ${NEXT}: Breaking changes
 - Greetings are shorter.
 
 An upgrade of the database:
-  the module auth: a start runs 001-labels.sql, and its code again
+  the module auth: a start runs 901-labels.sql, and its code again
 
 Nothing has been changed. npx content-service upgrade --yes does it, and so does a start of this version.
 `,
