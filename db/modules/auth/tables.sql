@@ -144,9 +144,6 @@ create table auth_private.accounts (
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
-  -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
-  -- already has it.
-  
   email_confirmed_at timestamptz, -- null until the user has shown that the login e-mail is theirs
   public_id     uuid not null default gen_random_uuid(), -- how /auth/v1 names the user; the id itself, if it is a uuid
   user_metadata jsonb not null default '{}', -- what the user says about themselves; no rule may trust it
