@@ -59,8 +59,12 @@ test("a task of an anonymous caller is purged after its own, shorter retention t
     const end =
       "update tasks.tasks set finished_at = now() - interval '2 hours' where finished_at is not null returning id";
     await db.owner.row(end);
-    await runner(db).row("select tasks.purge('1 day', '1 hour')");
+    expect(await runner(db).row("select tasks.purge('1 day', '1 hour')")).toEqual({ purge: 1 });
     expect(await db.owner.rows("select id from tasks.tasks")).toEqual([{ id: other }]);
+    expect(await db.owner.rows("select client from tasks.storage order by client")).toEqual([
+      { client: "(all)" },
+      { client: "anon" },
+    ]);
   }));
 
 test("a task gets a new job if a worker has locked its job but not begun it", () =>

@@ -107,6 +107,7 @@ begin
     task.bytes
   )
   returning * into task;
+  perform tasks.count_bytes(task.owner, task.address, task.bytes);
   perform tasks.give_turns(task.owner, max_running);
   return tasks.describe(task);
 end $$;

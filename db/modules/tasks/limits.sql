@@ -3,16 +3,16 @@
 -- A *client* is a user, another role, or an anonymous IP address. All anonymous clients are one *owner* and share its
 -- turns, and may use half of the storage.
 --
--- The functions that give turns need `tasks.lock()`. To avoid deadlocks, a transaction locks the task that it changes
--- first. The transaction that does the work never takes the lock. So results that are stored at the same time may
--- exceed a limit together: by one result of the largest size for each task that runs.
+-- The functions that give turns and count bytes need `tasks.lock()`. To avoid deadlocks, a transaction locks the task
+-- that it changes first. The transaction that does the work never takes the lock. So results that are stored at the
+-- same time may exceed a limit together: by one result of the largest size for each task that runs.
 
 create or replace function tasks.lock() returns void
 language sql volatile set search_path = '' as $$
   select pg_advisory_xact_lock(hashtextextended('content-service:tasks', 0))
 $$;
 
-comment on function tasks.lock() is 'Locks the turns of all owners until the end of the transaction.';
+comment on function tasks.lock() is 'Locks the turns of all owners and the counted bytes, until the transaction ends.';
 
 create or replace function tasks.current_round(owner text) returns integer
 language sql stable set search_path = ''
@@ -60,16 +60,22 @@ $$;
 create or replace function tasks.settle(task uuid, max_running integer default 0) returns void
 language plpgsql volatile set search_path = '' as $$
 declare
-  owner text;
+  ended tasks.tasks;
+  stored bigint;
 begin
-  update tasks.tasks as t
-  set has_turn = false, bytes = tasks.size_of(t)
+  select * into ended
+  from tasks.tasks as t
   where t.id = settle.task
     and t.finished_at is not null
-  returning t.owner into owner;
+  for no key update;
   if not found then return; end if;
   perform tasks.lock();
-  perform tasks.give_turns(owner, max_running);
+  stored := tasks.size_of(ended);
+  perform tasks.count_bytes(ended.owner, ended.address, stored - ended.bytes);
+  update tasks.tasks as t
+  set bytes = stored, has_turn = false
+  where t.id = settle.task;
+  perform tasks.give_turns(ended.owner, max_running);
 end $$;
 
 comment on function tasks.settle(uuid, integer) is
@@ -110,6 +116,22 @@ return 4096
 
 comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up.';
 
+create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
+language sql volatile set search_path = '' as $$
+  insert into tasks.storage as s (client, bytes)
+  select c.client, difference
+  from (values
+    ('(all)', true),
+    ('(anonymous)', address is not null),
+    (coalesce(address, owner), true)
+  ) as c (client, is_counted)
+  where c.is_counted
+  on conflict (client) do update set bytes = s.bytes + excluded.bytes
+$$;
+
+comment on function tasks.count_bytes(text, text, bigint) is
+  'Adds a difference to the stored bytes of a client and of those with whom it shares. Needs the lock.';
+
 create or replace function tasks.space_for(
   owner text,
   address text,
@@ -121,17 +143,15 @@ create or replace function tasks.space_for(
 language sql stable set search_path = ''
 begin atomic
   select
-    max_stored_per_client - coalesce(
-      sum(t.bytes) filter (where coalesce(t.address, t.owner) = coalesce(space_for.address, space_for.owner)),
-      0
-    ),
+    max_stored_per_client - coalesce(max(s.bytes) filter (where s.client = coalesce(address, owner)), 0),
     least(
-      max_stored - coalesce(sum(t.bytes), 0),
-      case when space_for.address is not null then
-        max_stored / 2 - coalesce(sum(t.bytes) filter (where t.address is not null), 0)
+      max_stored - coalesce(max(s.bytes) filter (where s.client = '(all)'), 0),
+      case when address is not null then
+        max_stored / 2 - coalesce(max(s.bytes) filter (where s.client = '(anonymous)'), 0)
       end
     )
-  from tasks.tasks as t;
+  from tasks.storage as s
+  where s.client in ('(all)', '(anonymous)', coalesce(address, owner));
 end;
 
 comment on function tasks.space_for(text, text, bigint, bigint) is

@@ -27,7 +27,7 @@ create table tasks.tasks (
   address      text, -- a keyed hash of the IP address of an anonymous caller; null for other callers
   round        integer not null default 1, -- each client of an owner has one task per round
   has_turn     boolean not null default false, -- has a job, or has ended and is not settled yet
-  bytes        bigint not null default 0, -- what it takes up, as tasks.size_of counts when it is created and has ended
+  bytes        bigint not null default 0, -- counted in tasks.storage: when it is created, and when it has ended
   -- Bytes that the latest attempt may store: "result" in its result, "client" and "all" with other tasks.
   limits       json,
 
@@ -45,8 +45,6 @@ create index tasks_owner_waiting_idx on tasks.tasks (owner, round, created_at)
   where finished_at is null and not has_turn;
 -- The latest tasks of a kind, for estimates.
 create index tasks_kind_finished_at_idx on tasks.tasks (kind, finished_at desc) where status = 'succeeded';
--- The stored bytes of a client and of all.
-create index tasks_owner_address_idx on tasks.tasks (owner, address) include (bytes);
 -- The tasks that are due to be deleted.
 create index tasks_finished_at_idx on tasks.tasks (finished_at);
 
@@ -60,8 +58,15 @@ create table tasks.results (
 -- The parts of a result, in order.
 create index results_task_id_id_idx on tasks.results (task_id, id);
 
+-- The sums of tasks.bytes, so that a limit is checked without reading all tasks.
+create table tasks.storage (
+  client text primary key, -- '(all)' for all callers, '(anonymous)' for all anonymous callers
+  bytes  bigint not null
+);
+
 comment on table tasks.tasks is 'Asynchronous work: requests whose clients do not wait for the result.';
 comment on table tasks.results is 'The results of tasks, in parts.';
+comment on table tasks.storage is 'The stored bytes of each client with tasks.';
 
 -- graphile-worker would create this table together with its schema, which tasks_owner may not do.
 create table graphile_worker.migrations (
@@ -73,6 +78,8 @@ create table graphile_worker.migrations (
 -- tasks_owner owns the tables, and no other role has a grant. Row-level security is on in case one is added by mistake.
 alter table tasks.tasks owner to tasks_owner;
 alter table tasks.results owner to tasks_owner;
+alter table tasks.storage owner to tasks_owner;
 alter table graphile_worker.migrations owner to tasks_owner;
 alter table tasks.tasks enable row level security;
 alter table tasks.results enable row level security;
+alter table tasks.storage enable row level security;

@@ -58,15 +58,36 @@ end $$;
 comment on function tasks.put_back(uuid, integer, interval, boolean) is
   'Ends an attempt; the next one begins after `delay`. Unless `is_attempt`, the attempt is not counted.';
 
-create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns void
-language sql volatile set search_path = '' as $$
-  delete from tasks.tasks as t
-  where t.finished_at < now() - keep
-    or t.address is not null and t.finished_at < now() - keep_anonymous
-$$;
+create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  client record;
+  purged integer := 0;
+begin
+  -- A loop, because the lock must follow the deletion.
+  for client in
+    with deleted as (
+      delete from tasks.tasks as t
+      where t.finished_at < now() - keep
+        or t.address is not null and t.finished_at < now() - keep_anonymous
+      returning t.owner, t.address, t.bytes
+    )
+    select d.owner, d.address, sum(d.bytes)::bigint as bytes, count(*)::integer as tasks
+    from deleted as d
+    group by d.owner, d.address
+  loop
+    perform tasks.lock();
+    perform tasks.count_bytes(client.owner, client.address, -client.bytes);
+    purged := purged + client.tasks;
+  end loop;
+  delete from tasks.storage where bytes = 0;
+  return purged;
+end $$;
 
-comment on function tasks.purge(interval, interval) is
-  'Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous.';
+comment on function tasks.purge(interval, interval) is $$
+Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how
+many.
+$$;
 
 create or replace function tasks.lock_of(worker text) returns bigint
 language sql immutable set search_path = ''

@@ -1,14 +1,20 @@
--- Stored bytes are summed, not reserved. The functions are created again, with other signatures.
+-- Bytes are counted and not reserved. The functions are created again, with other signatures.
 drop function if exists
   tasks.begin_attempt(uuid, bigint, bigint, bigint),
-  tasks.reserve(tasks.tasks, bigint, bigint, bigint),
-  tasks.space_for(text, text, bigint, bigint),
-  tasks.count_bytes(text, text, bigint),
-  tasks.purge(interval, interval);
+  tasks.reserve(tasks.tasks, bigint, bigint, bigint);
 alter table tasks.tasks
   drop column if exists result_limit,
   drop column if exists lacks_space,
   add column if not exists limits json;
-drop table if exists tasks.storage;
 update tasks.tasks as t set bytes = tasks.size_of(t);
-create index if not exists tasks_owner_address_idx on tasks.tasks (owner, address) include (bytes);
+delete from tasks.storage;
+insert into tasks.storage (client, bytes)
+select c.client, sum(t.bytes)
+from tasks.tasks as t,
+  unnest(array[
+    '(all)',
+    case when t.address is not null then '(anonymous)' end,
+    coalesce(t.address, t.owner)
+  ]) as c (client)
+where c.client is not null
+group by c.client;
