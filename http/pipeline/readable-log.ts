@@ -2,6 +2,9 @@ import { styleText } from "node:util";
 
 const COLOURS = { fatal: "red", error: "red", warn: "yellow", info: "green", debug: "blue", trace: "gray" } as const;
 
+/** What a terminal would obey: an error may quote what a client has sent. */
+const CONTROLS = /[\p{Cc}--[\n\t]]/gv;
+
 /**
  * A line of the log as text for a terminal:
  *
@@ -17,10 +20,13 @@ export function readableLine(line: string): string {
     return line;
   }
   const { level, time, pid: _, hostname: __, msg = "", err, ...others } = fields;
-  const { stack, ...ofError } = err ?? {};
-  const more = err === undefined ? others : { ...others, err: ofError };
+  const { stack, ...ofError } = Object(err);
+  const more = stack === undefined ? { ...others, err } : { ...others, err: ofError };
   const name = styleText(COLOURS[level as keyof typeof COLOURS] ?? "white", String(level).toUpperCase());
-  const rest = Object.keys(more).length > 0 ? ` ${styleText("gray", JSON.stringify(more))}` : "";
-  const trace = typeof stack === "string" ? `${stack.replace(/^/gm, "    ")}\n` : "";
-  return `[${String(time).slice(11, 23)}] ${name}: ${styleText("cyan", msg)}${rest}\n${trace}`;
+  const fieldsText = JSON.stringify(more);
+  const rest = fieldsText === "{}" ? "" : ` ${styleText("gray", shown(fieldsText))}`;
+  const trace = typeof stack === "string" ? `${shown(stack).replace(/^/gm, "    ")}\n` : "";
+  return `[${String(time).slice(11, 23)}] ${name}: ${styleText("cyan", shown(String(msg)))}${rest}\n${trace}`;
 }
+
+const shown = (text: string): string => text.replace(CONTROLS, "?");

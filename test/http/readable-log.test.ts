@@ -17,6 +17,18 @@ test("the stack of an error follows on lines of its own", () => {
   );
 });
 
+test("what a client has sent does not reach the terminal as a command", () => {
+  const err = { message: "no \u001b[2J\u009b", stack: "Error: no \u001b[2J\u009b31m\n    at f" };
+  const line = readableLine(JSON.stringify({ level: "error", time, err, msg: "failed \u001b]0;x\u0007" }));
+  expect(stripVTControlCharacters(line)).toBe(
+    '[03:47:14.123] ERROR: failed ?]0;x? {"err":{"message":"no \\u001b[2J?"}}\n    Error: no ?[2J?31m\n        at f\n',
+  );
+});
+
+test("an error that is a text is shown as such", () => {
+  expect(read({ level: "warn", time, err: "no", msg: "failed" })).toBe('[03:47:14.123] WARN: failed {"err":"no"}\n');
+});
+
 test("a line that is no JSON stays as it is", () => {
   expect(readableLine("{\n")).toBe("{\n");
 });
