@@ -3,11 +3,10 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { installPackages } from "../packages.ts";
 
-const FOLDER = "build/lint";
-
-if (installPackages(FOLDER)) {
+let exitCode = 1;
+if (installPackages("build/lint")) {
   const program = join(import.meta.dirname, "node_modules/@biomejs/biome/bin/biome");
-  const { status } = spawnSync(process.execPath, [program, "check", ...process.argv.slice(2)], { stdio: "inherit" });
-  process.exitCode = status ?? 1;
-} else if (process.env.CI) process.exitCode = 1;
-else process.stderr.write("Format and lint are not checked.\n");
+  exitCode =
+    spawnSync(process.execPath, [program, "check", ...process.argv.slice(2)], { stdio: "inherit" }).status ?? 1;
+}
+process.exitCode = exitCode;
