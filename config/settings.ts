@@ -62,7 +62,7 @@ export const REPLACED: Readonly<Record<string, string>> = {
   GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
   AUTH_PAGES: "PARTS=-account-pages leaves the pages out, and AUTH_PAGES_URL names those of the application",
   DOCS: "PARTS=+site,+reference opens the documentation and the API reference, and PARTS=-site,-reference leaves them out",
-  REPLICA_STICKY: "reads see the own writes for three seconds longer than REPLICA_MAX_LAG; leave it out",
+  REPLICA_STICKY: "clients see their own writes for three seconds longer than REPLICA_MAX_LAG; leave it out",
   LOGIN_WINDOW: "a failed login counts for 15 minutes; leave it out, and set LOGIN_ATTEMPTS",
   MAIL_LINK_TTL: "the links of e-mails are valid for an hour; leave it out",
   AUTH_PROVIDERS_LOOPBACK: "for tests, AUTH_PROVIDERS_NETWORKS=loopback accepts loopback addresses, without TLS",

@@ -194,11 +194,15 @@ const typesAndValuesOf = (file: string) =>
   );
 
 /** Rooms with imports of types in circles, which are to go. */
-const CIRCULAR = /^(rest-gateway\/auth|db\/(catalog|replicas|rights|transaction))\//;
+const CIRCULAR = /^(rest-gateway\/auth|db\/(catalog|rights|transaction))\/|^db\/replicas\/(fallback|reading)\.ts$/;
 
 test.each([
   ["no source file imports itself through others", sources, valuesOf],
-  ["nor do types, outside of a few rooms", sources.filter((file) => !CIRCULAR.test(file)), typesAndValuesOf],
+  [
+    "no source file imports itself through types either, outside of a few rooms",
+    sources.filter((file) => !CIRCULAR.test(file)),
+    typesAndValuesOf,
+  ],
 ])("%s", (_, files, importedBy) => {
   const imports = new Map(files.map((file) => [file, importedBy(file)]));
   // Files that no cycle can lead through are removed until nothing changes.
