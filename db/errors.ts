@@ -94,12 +94,21 @@ export function loginRequired(refused: RefusedCredential | null): Problem {
   return problem("login refused", { why: message.replace(/: sign in again$/, "") });
 }
 
+/** Whether an error may be about a value that a type, its modifier or a domain refuses. */
+export const isOfValue = ({ code = "", table, routine }: DatabaseErrorLike): boolean =>
+  routine !== "exec_stmt_raise" && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
+
+/** Whether a function or a trigger has raised the error. The context of a parameter names the parameter. */
+const isInCode = ({ where }: DatabaseErrorLike): boolean =>
+  where !== undefined && !/^(?:unnamed portal|portal ".*") parameter \$/.test(where);
+
 /** SQLSTATEs of a table, column or function that does not exist. */
 const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883"]);
 
 /**
  * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
- * object, or a policy that recurses, is broken for every caller: Postgres' message is sent, because it names the object.
+ * object, or a policy that recurses, is broken for every caller: Postgres' message is sent, because it names the object. So is what it
+ * says about a value of the request.
  */
 function messageOf(
   error: DatabaseErrorLike,
@@ -107,6 +116,7 @@ function messageOf(
 ): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
   if (error.code === "42P17" || (MISSING.has(error.code) && error.where !== undefined)) return error.message;
+  if (isOfValue(error) && !isInCode(error)) return error.message;
   const { schema = "", table = "", constraint } = error;
   if (referenceFault(error) === "used")
     return `${mayRead?.({ schema, name: table }) ? `rows of ${table} refer` : "other data refers"} to this record`;

@@ -1,12 +1,13 @@
 import pg from "pg";
 import type { Code } from "../../problems/reasons.ts";
 import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
+import { isOfValue } from "../errors.ts";
 import { referenceFault } from "../references.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { DatabaseErrorLike } from "../sqlstates.ts";
 import type { Identity } from "./identity.ts";
 import type { Transactions } from "./transaction.ts";
-import { isOfValue, readsOf, unreadableOf } from "./unreadable.ts";
+import { readsOf, unreadableOf } from "./unreadable.ts";
 
 /** What is wrong with a column of a record. A rule over several columns is a fault of each. */
 export type InputFault = {

@@ -1,4 +1,5 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
+import { isOfValue } from "../errors.ts";
 import type { DatabaseErrorLike } from "../sqlstates.ts";
 import type { Identity } from "./identity.ts";
 import type { Statement, Transactions } from "./transaction.ts";
@@ -6,22 +7,13 @@ import type { Statement, Transactions } from "./transaction.ts";
 /** A value that its column cannot have, and why, in the words of Postgres: `value too long for type character varying(3)`. */
 export type Unreadable = { readonly column: string; readonly message: string };
 
-/** How a value is read. */
-export type Read = {
-  readonly column: string;
-  readonly statement: Statement;
-  /** If it is a single value: its text, and its type as Postgres names it, such as `integer`. */
-  readonly value: { readonly type: string; readonly text: string } | null;
-};
+/** What reads a value. */
+export type Read = { readonly column: string; readonly statement: Statement };
 
-/** The most values that one error names. Each costs a round trip, unless the error itself tells which value it is about. */
+/** The most values that one error names. Each costs a round trip. */
 const MAX_NAMED = 20;
 /** The most values that are read to name those that are refused. An error does not name the others. */
 const MAX_READ = 100;
-
-/** Whether an error may be about a value that a type, its modifier or a domain refuses. */
-export const isOfValue = ({ code = "", table, routine }: DatabaseErrorLike): boolean =>
-  routine !== "exec_stmt_raise" && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
 
 /** Reads the values of a record. */
 export const readsOf = (table: Table, record: Readonly<Record<string, unknown>>): readonly Read[] =>
@@ -32,9 +24,6 @@ export const readsOf = (table: Table, record: Readonly<Record<string, unknown>>)
 /** Reads a value as an insert does: unlike a cast, this does not shorten a text. */
 export const readOf = (table: Table, column: string, value: unknown): Read => ({
   column,
-  value: ["string", "number"].includes(typeof value)
-    ? { type: table.columns.get(column)!.type, text: String(value) }
-    : null,
   statement: {
     text: `select from pg_catalog.json_populate_record(null::${quoteName(table)}, $1::json)`,
     values: [JSON.stringify({ [column]: value })],
@@ -51,13 +40,8 @@ export async function unreadableOf(
   identity: Identity,
   { transactions }: { readonly transactions: Pick<Transactions, "run"> },
 ): Promise<readonly Unreadable[]> {
-  const doubtful = reads.filter(({ value }) => value === null || !isReadable(value));
-  const isQuoted = ({ value }: Read) => value !== null && messagesAbout(value).includes(error.message);
-  // Then Postgres need not be asked.
-  if (doubtful.every(isQuoted))
-    return doubtful.slice(0, MAX_NAMED).map(({ column }) => ({ column, message: error.message }));
   const found: (Unreadable & { readonly error: DatabaseErrorLike })[] = [];
-  let rest = doubtful.slice(0, MAX_READ);
+  let rest = reads.slice(0, MAX_READ);
   while (rest.length > 0 && found.length < MAX_NAMED) {
     const failed = await firstFailure(rest, identity, transactions);
     if (failed === null) break;
@@ -68,25 +52,6 @@ export async function unreadableOf(
   }
   const isCause = found.some(({ error: { code, message } }) => code === error.code && message === error.message);
   return isCause ? found.map(({ column, message }) => ({ column, message })) : [];
-}
-
-const TEXTS: ReadonlySet<string> = new Set(["text", "character varying"]);
-const INTEGERS: ReadonlySet<string> = new Set(["smallint", "integer", "bigint"]);
-const TIMES = /^(?:date|time|timestamp)\b/;
-
-/** Whether it is certain that Postgres can read the value. */
-const isReadable = ({ type, text }: NonNullable<Read["value"]>): boolean =>
-  TEXTS.has(type) || (INTEGERS.has(type) && /^-?\d{1,4}$/.test(text));
-
-/** What Postgres says about a text that is no value of the type. */
-function messagesAbout({ type, text }: NonNullable<Read["value"]>): readonly string[] {
-  const name = type.replace(/ without time zone$/, "");
-  return [
-    `invalid input syntax for type ${name}: "${text}"`,
-    `value "${text}" is out of range for type ${name}`,
-    `invalid input value for enum ${name}: "${text}"`,
-    ...(TIMES.test(name) ? [`date/time field value out of range: "${text}"`] : []),
-  ];
 }
 
 async function firstFailure(reads: readonly Read[], identity: Identity, transactions: Pick<Transactions, "run">) {

@@ -18,17 +18,15 @@ import {
 import { camelCase } from "../../config/setting-types.ts";
 import { type Catalog, type Table, type TableName, tableOf } from "../../db/catalog/catalog.ts";
 import { messagesFor } from "../../db/catalog/exposure.ts";
-import { problemOf } from "../../db/errors.ts";
+import { isOfValue, problemOf } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { columnsOfError, faultsOfError, faultsOfRefused, type Input } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
-import { isOfValue } from "../../db/transaction/unreadable.ts";
 import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
 import { causeOf, type FieldFault } from "./errors.ts";
 import type { Operation } from "./operation.ts";
-import { refusedArguments } from "./refused-arguments.ts";
 
 export type CallerContext = {
   readonly schema: GraphQLSchema;
@@ -57,8 +55,8 @@ export const writeContext = (
 const OF_INPUT = /^2[23]/;
 
 /**
- * Adds the fields to the errors of input that the database refuses: every value that a type refuses, or every rule of the table that
- * the input of a mutation violates, not only the first one.
+ * Adds the fields to the errors of mutations whose input the database refuses: every value that a type refuses, or every rule of the
+ * table that the input violates, not only the first one.
  */
 export async function withFields(
   result: ExecutionResult,
@@ -70,8 +68,7 @@ export async function withFields(
     if (!OF_INPUT.test(cause.code ?? "")) continue;
     const node = fieldOf(error, operation);
     const given = node ? givenTo(node, operation, context.schema) : [];
-    const ofInput = await fieldsOf(cause, given, context);
-    const fields = ofInput.length > 0 || !node ? ofInput : await refusedArguments(cause, node, operation, context);
+    const fields = await fieldsOf(cause, given, context);
     if (fields.length > 0) Object.assign(error.extensions, { fields });
   }
   return result;

@@ -17,7 +17,7 @@ import {
 } from "postgraphile/graphql";
 import type { FieldFault } from "./errors.ts";
 
-export type Path = readonly (string | number)[];
+type Path = readonly (string | number)[];
 type Variables = Readonly<Record<string, unknown>>;
 
 /** What an error of graphql-js says about a field that its value or node does not have. */
@@ -88,7 +88,7 @@ function nameField(error: GraphQLError, place: Path, message: string): void {
 }
 
 /** `["filter", "or", 1, "total"]` → `filter.or[1].total`. The argument `input` is left out before its fields. */
-export const textOf = ([argument, ...path]: Path): string =>
+const textOf = ([argument, ...path]: Path): string =>
   [...(argument === "input" && path.length > 0 ? [] : [argument!]), ...path].reduce<string>(
     (text, part) => (typeof part === "number" ? `${text}[${part}]` : text === "" ? part : `${text}.${part}`),
     "",
@@ -100,8 +100,8 @@ type Places = {
   readonly variables: ReadonlyMap<string, Path>;
 };
 
-/** Where the values of arguments are in a document, or in one of its fields. */
-export function placesIn(node: ASTNode): Places {
+/** Where the values of arguments are in a document. */
+function placesIn(document: DocumentNode): Places {
   const values = new Map<unknown, Path>();
   const variables = new Map<string, Path>();
   const add = (value: ValueNode, path: Path): void => {
@@ -115,7 +115,7 @@ export function placesIn(node: ASTNode): Places {
       add(field.value, [...path, field.name.value]);
     }
   };
-  visit(node, {
+  visit(document, {
     Argument({ name, value }) {
       add(value, [name.value]);
     },

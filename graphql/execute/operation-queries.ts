@@ -12,10 +12,6 @@ export type BatchResult =
   | { readonly rows: readonly (readonly (string | null)[])[][] }
   | { readonly error: unknown; readonly index: number | null };
 
-/** The statement that has raised an error, if it was alone in its transaction. */
-export const failedStatement = (error: Error): Statement | null => failedStatements.get(error) ?? null;
-const failedStatements = new WeakMap<Error, Statement>();
-
 type WaitingQuery = {
   readonly query: PgClientQuery;
   resolve(result: PgClientResult<any>): void;
@@ -107,10 +103,7 @@ export class OperationQueries {
     const { transactions, identity, signal, maxRows } = this.#options;
     const options = { snapshot: !isWrite, unlimitedResult: isWrite, signal, ...(onCompleted && { onCompleted }) };
     const all = check ? [...statements, check] : statements;
-    const results = await transactions.run(identity, all, options).catch((error) => {
-      if (statements.length === 1) failedStatements.set(error, statements[0]!);
-      throw error;
-    });
+    const results = await transactions.run(identity, all, options);
     if (check && results.pop()!.rows[0]![0]!.toString() !== "t") throw problem("invalid value");
     if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({

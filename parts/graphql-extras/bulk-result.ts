@@ -8,10 +8,10 @@ import {
 } from "postgraphile/@dataplan/pg";
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
+import { isOfValue } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
-import { isOfValue } from "../../db/transaction/unreadable.ts";
 import type { BatchClient, BatchResult } from "../../graphql/execute/operation-queries.ts";
 import { guarded } from "../../plugins/shape/row-guards.ts";
 import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";

@@ -1,4 +1,5 @@
 import type { Catalog, Column } from "../../db/catalog/catalog.ts";
+import { isOfValue } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import { finish, sql } from "../../db/sql.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
@@ -11,11 +12,10 @@ import {
   mayHaveMore,
 } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { isOfValue, type Read, readOf, type Unreadable, unreadableOf } from "../../db/transaction/unreadable.ts";
+import { type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
 import { type BodyRows, type Row, rowsOf, type Span } from "./body-rows.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import { REFUSED } from "./query.ts";
-import { readsOfQuery } from "./refused-query.ts";
 import type { TableRequest } from "./request.ts";
 import { type TableTransaction, writeStatement } from "./run.ts";
 import { writeBodyRows, writeTrial } from "./write/changes.ts";
@@ -83,7 +83,7 @@ function isSame(one: DatabaseErrorLike, other: unknown): boolean {
   return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
 }
 
-/** Why the database has refused a value. `row` counts from 0; null for a body that is one object, and for filters and arguments. */
+/** Why the database has refused a value. `row` counts from 0; null for a body that is one object, and for arguments. */
 export type RefusedValue = {
   readonly row: number | null;
   readonly columns: readonly string[];
@@ -103,21 +103,17 @@ export type RefusedWrite = {
 
 /**
  * The row and the columns of the body that the error is about, then everything else that is wrong with it, as far as the caller
- * may see; or the filters and arguments whose values are refused. Empty if there is nothing to add to the error.
+ * may see; or the arguments of a function that violates a constraint. Empty if there is nothing to add to the error.
  */
 export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
   const { request, plan } = write;
   if (!isAboutRow(error) || isCount(error as DatabaseErrorLike)) return [];
-  const change = plan.kind === "insert" || plan.kind === "update" ? plan : null;
-  const rows = change && request.body?.kind === "json" ? rowsOf(request.body) : null;
-  if (isOfValue(error as DatabaseErrorLike)) {
-    const inBody = rows ? await unreadableValues(error as DatabaseErrorLike, rows, change!, write) : [];
-    return inBody.length > 0 ? inBody : unreadableInQuery(error as DatabaseErrorLike, write);
-  }
   if (plan.kind === "call") return refusedArguments(error as DatabaseErrorLike, plan, write);
-  if (rows === null) return [];
-  const first = await placeOf(error, rows, change!, write);
-  const others = await otherFaults(error as DatabaseErrorLike, recordsOf(rows, first), change!, write);
+  const rows = request.body?.kind === "json" ? rowsOf(request.body) : null;
+  if (rows === null || (plan.kind !== "insert" && plan.kind !== "update")) return [];
+  if (isOfValue(error as DatabaseErrorLike)) return unreadableValues(error as DatabaseErrorLike, rows, plan, write);
+  const first = await placeOf(error, rows, plan, write);
+  const others = await otherFaults(error as DatabaseErrorLike, recordsOf(rows, first), plan, write);
   const values = others.map((faults) => refusedBy(faults, rows.count > 1));
   if (first === null) return values;
   const isFirst = (value: RefusedValue) => pathOf(value) === pathOf(first);
@@ -136,17 +132,6 @@ function recordsOf({ all, row }: BodyRows, refused: RefusedValue | null): Record
 /** Whether the statement has refused the number of rows or bytes, as a text that is not a number. */
 const isCount = ({ message }: DatabaseErrorLike): boolean =>
   Object.values(REFUSED).some((prefix) => message.includes(`"${prefix}`));
-
-/** Every value in the query string, or argument of a function, that Postgres cannot read. */
-async function unreadableInQuery(
-  error: DatabaseErrorLike,
-  { plan, request, identity, ...database }: RefusedWrite,
-): Promise<readonly RefusedValue[]> {
-  const found = await unreadableOf(error, readsOfQuery(plan, request), identity, database);
-  const values = found.map((value) => unreadable(null, value));
-  // The message of the error applies to the only one.
-  return values.length > 1 ? values : values.map((value) => ({ ...value, message: null }));
-}
 
 /** The arguments of a function that have the names of the columns that the error is about, as in GraphQL. */
 function refusedArguments(
@@ -239,10 +224,6 @@ const refusedBy = (faults: readonly InputFault[], isMany: boolean): RefusedValue
   constraint: faults[0]!.constraint,
 });
 
-const unreadable = (row: number | null, { column, message }: Unreadable): RefusedValue => ({
-  ...{ row, columns: [column], message, code: "VALIDATION_ERROR", constraint: null },
-});
-
 /** Every value of the refused row that Postgres cannot read. */
 async function unreadableValues(
   error: DatabaseErrorLike,
@@ -253,13 +234,11 @@ async function unreadableValues(
   const isMany = plan.kind === "insert" && rows.count > 1;
   const index = isMany ? await rowOf(error, rows, plan, write) : 0;
   if (index === null) return [];
-  const row = isMany ? index : null;
   const found = await unreadableOf(error, readsIn(rows.row(index), plan, write), write.identity, write);
-  const values = found.map((value) => unreadable(row, value));
+  const place = { row: isMany ? index : null, columns: [], code: "VALIDATION_ERROR", constraint: null } as const;
   // The message of the error applies to the only one.
-  if (values.length > 1) return values;
-  const place = { row, columns: [], code: "VALIDATION_ERROR", constraint: null } as const;
-  return isMany || values.length > 0 ? [{ ...place, ...values[0], message: null }] : [];
+  if (found.length > 1) return found.map(({ column, message }) => ({ ...place, columns: [column], message }));
+  return isMany || found.length > 0 ? [{ ...place, columns: found.map(({ column }) => column), message: null }] : [];
 }
 
 function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }: RefusedWrite): readonly Read[] {
@@ -269,8 +248,7 @@ function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }
     const text = JSON.stringify(body.isArray ? [row] : row);
     const cast = sql`${sql.trusted(casts.fromJson)}(b.${sql.identifier(name)})`;
     const read = finish(sql`select ${cast} from ${writeBodyRows({ ...body, columns: [column] })}`);
-    const statement = writeStatement(read, { ...request, body: { kind: "json", text } });
-    return [{ column: name, statement, value: null }];
+    return [{ column: name, statement: writeStatement(read, { ...request, body: { kind: "json", text } }) }];
   });
 }
 

@@ -5,6 +5,7 @@ import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import {
   problemOf as databaseProblem,
   isDeferrableKey,
+  isOfValue,
   isUnpopulated,
   retryAfterOf,
   unknownRoleIn,
@@ -14,7 +15,6 @@ import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-
 import { referenceFault } from "../../../db/references.ts";
 import { statusOf } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
-import { isOfValue } from "../../../db/transaction/unreadable.ts";
 import { Problem, problem } from "../../../problems/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {

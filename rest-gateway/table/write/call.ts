@@ -170,17 +170,6 @@ function writeGiven({ argument: { isVariadic, type }, values }: Given): Sql {
 
 type Given = Extract<CallArguments, { kind: "named" }>["values"][number];
 
-/** Reads each argument that has a name, without the others and without a call. */
-export function writeArgumentsApart(given: CallArguments): readonly (readonly [name: string, query: Sql])[] {
-  if (given.kind === "whole") return [];
-  if (given.kind === "named")
-    return given.values.map((each) => [each.argument.name, sql`select ${writeGiven(each)}`] as const);
-  return given.arguments.map((argument) => {
-    const [, before] = writeArguments({ ...given, arguments: [argument] });
-    return [argument.name, sql`select from ${before!}`] as const;
-  });
-}
-
 /** Text that is cast to bytea would be read as an escape format. */
 function writeWhole({ argument: { type, shape }, isJson }: Extract<CallArguments, { kind: "whole" }>): Sql {
   return isJson && shape.name === "bytea" ? sql`convert_to(${BODY}::text, 'UTF8')` : sql`${BODY}::${sql.trusted(type)}`;

@@ -96,8 +96,8 @@ describe("a record that is rejected among several is reported with its index", (
   });
 
   test.each([
-    [{ name: "bad", made_on: "2026-02-30" }, "[1]", "[1]: invalid value"],
-    [{ name: "more than eight" }, "[1]", "[1]: invalid value"],
+    [{ name: "bad", made_on: "2026-02-30" }, "[1]", '[1]: date/time field value out of range: "2026-02-30"'],
+    [{ name: "more than eight" }, "[1]", "[1]: value too long for type character varying(8)"],
     [{ name: "bad", note: "rusty" }, "[1]", "[1]: we take no rust"],
     [{ name: "bad", price: -1 }, "[1].price", "[1]: price must not be negative"],
   ])("%j", async (bad, field, message) => {
