@@ -3,7 +3,7 @@ import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
 import type { TrySend } from "../db/changes/watch-group.ts";
 import type { Rights } from "../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange } from "../db/rights/subscriber-watches.ts";
+import type { ChangeVisibility, VisibleChange } from "../db/rights/watch.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
 import { ChangeMessages } from "./serializer.ts";
 

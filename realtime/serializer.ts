@@ -2,8 +2,7 @@ import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { presentTable } from "../db/changes/present-table.ts";
-import type { View } from "../db/rights/rights.ts";
-import type { VisibleChange, Watch } from "../db/rights/subscriber-watches.ts";
+import type { View, VisibleChange, Watch } from "../db/rights/watch.ts";
 import { parseJson, parseShape } from "../http/pipeline/body.ts";
 import { Problem } from "../problems/problem.ts";
 

@@ -1,7 +1,7 @@
 import { comparePositions, laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
-import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
+import type { VisibleChange } from "../db/rights/watch.ts";
 import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";

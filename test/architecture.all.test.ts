@@ -193,14 +193,14 @@ const typesAndValuesOf = (file: string) =>
     normalize(join(dirname(file), name!)),
   );
 
-/** Rooms with imports of types in circles, which are to go. */
-const CIRCULAR = /^(rest-gateway\/auth|db\/(catalog|rights|transaction))\/|^db\/replicas\/(fallback|reading)\.ts$/;
+/** A room with imports of types in circles, which are to go. */
+const CIRCULAR = "rest-gateway/auth/";
 
 test.each([
   ["no source file imports itself through others", sources, valuesOf],
   [
-    "no source file imports itself through types either, outside of a few rooms",
-    sources.filter((file) => !CIRCULAR.test(file)),
+    "no source file imports itself through types either, outside of one room",
+    sources.filter((file) => !file.startsWith(CIRCULAR)),
     typesAndValuesOf,
   ],
 ])("%s", (_, files, importedBy) => {

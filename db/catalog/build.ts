@@ -1,23 +1,17 @@
 import { CallerDependence } from "./caller-dependence.ts";
-import {
-  type Catalog,
-  type DatabaseFunction,
-  type MediaHandler,
-  quoteName,
-  type Schema,
-  type Table,
-} from "./catalog.ts";
+import type { Catalog, DatabaseFunction, Schema, Table } from "./catalog.ts";
 import { CodeObjects, codeOf } from "./code.ts";
 import { constraintsOf, Keys, messagesOf } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { ComputedFields, Functions } from "./functions.ts";
 import { buildRoles, Grants } from "./grants.ts";
+import { mediaHandlersOf } from "./media-handlers.ts";
 import { Policies } from "./policies.ts";
-import type { CatalogRows, SchemaRow } from "./read.ts";
+import type { CatalogRows } from "./read.ts";
 import { Relations } from "./relations.ts";
 import { findRelationships } from "./relationships.ts";
 import { buildTable, Columns, type TableParts } from "./tables.ts";
-import { compositesOf, enumsOf, nameTypes, type Oid, Types } from "./types.ts";
+import { compositesOf, enumsOf, nameTypes, type SchemaRow, Types } from "./types.ts";
 import { parseViewDefinition, Views } from "./views.ts";
 
 /** Builds the catalog from the rows of one read. It yields to requests meanwhile: a thousand tables take a while. */
@@ -87,43 +81,4 @@ function buildSchemas(
     });
   const served = rows.schemas.filter(({ isServed }) => isServed);
   return new Map(served.map((row) => [row.name, build(row)]));
-}
-
-export type MediaHandlerRow = {
-  readonly schema: string;
-  readonly name: string;
-  /** The row type of a table or view, or anyelement. */
-  readonly takes: Oid;
-  /** A domain with the name of a media type. */
-  readonly mediaType: string;
-  readonly returns: Oid;
-};
-
-/** `create aggregate lines_of(tags) (…, stype = "text/plain")`, in the served schemas. */
-export const MEDIA_HANDLERS = `
-  select s.name as schema, p.proname as name, p.proargtypes[0] as takes, domain.typname as "mediaType",
-    domain.oid as returns
-  from searched as s
-  join pg_proc as p on p.pronamespace = s.oid
-  join pg_type as domain on domain.oid = p.prorettype
-  where s."isServed" and p.prokind = 'a' and p.pronargs = 1
-    and domain.typtype = 'd' and domain.typname ~ '^[^/]+/[^/]+$'
-  order by s.position, p.proname, p.oid`;
-
-/** The aggregates that format rows of one served table, or of any table, as a media type. */
-function mediaHandlersOf(
-  rows: readonly MediaHandlerRow[],
-  relations: Relations,
-  types: Types,
-): readonly MediaHandler[] {
-  return rows.flatMap(({ schema, name, takes, mediaType, returns }) => {
-    const relation = relations.ofRowType(takes);
-    if (!relation?.isServed && types.systemNameOf(takes) !== "anyelement") return [];
-    return Object.freeze({
-      mediaType: mediaType.toLowerCase(),
-      function: quoteName({ schema, name }),
-      table: relation ? relations.nameOf(relation.oid) : null,
-      isBinary: types.shapeOf(returns).name === "bytea",
-    });
-  });
 }

@@ -1,5 +1,5 @@
 import type { Constraint, ConstraintMessages } from "./catalog.ts";
-import type { Oid } from "./types.ts";
+import type { Oid } from "./relations.ts";
 import type { Views } from "./views.ts";
 
 /** A constraint, or a unique index without a constraint. */

@@ -9,8 +9,8 @@ import {
   type Setting,
 } from "./catalog.ts";
 import { type Grants, parseSettings } from "./grants.ts";
-import type { RelationRow, Relations } from "./relations.ts";
-import { attributesOf, type Oid, type Types } from "./types.ts";
+import type { Oid, RelationRow, Relations } from "./relations.ts";
+import { attributesOf, type Types } from "./types.ts";
 
 export type FunctionRow = {
   readonly schema: string;

@@ -1,5 +1,5 @@
 import type { Catalog, Column, DatabaseFunction, Role, Schema, Setting, Table, TablePrivilege } from "./catalog.ts";
-import type { Oid } from "./types.ts";
+import type { Oid } from "./relations.ts";
 
 export type RoleRow = {
   readonly oid: Oid;

@@ -1,7 +1,6 @@
 import type { ReadPolicy, RowSecurity } from "./catalog.ts";
 import type { Grants } from "./grants.ts";
-import type { RelationRow } from "./relations.ts";
-import type { Oid } from "./types.ts";
+import type { Oid, RelationRow } from "./relations.ts";
 
 export type PolicyRow = {
   readonly relation: Oid;

@@ -1,16 +1,16 @@
 import type { Pool, QueryResult } from "pg";
 import pg from "pg";
 import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
-import { MEDIA_HANDLERS, type MediaHandlerRow } from "./build.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow, KEYS, type KeyRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { FUNCTIONS, type FunctionRow } from "./functions.ts";
 import { ACLS, type AclRow, ROLES, type RoleRow } from "./grants.ts";
+import { MEDIA_HANDLERS, type MediaHandlerRow } from "./media-handlers.ts";
 import { POLICIES, type PolicyRow } from "./policies.ts";
 import { COLUMNS, type ColumnRow, RELATIONS, type RelationRow } from "./relations.ts";
 import { FOREIGN_KEYS, type ForeignKeyRow } from "./relationships.ts";
-import { CASTS, type CastRow, type Oid, TYPES, type TypeRow } from "./types.ts";
+import { CASTS, type CastRow, type SchemaRow, TYPES, type TypeRow } from "./types.ts";
 import { VIEWS, type ViewRow } from "./views.ts";
 
 /** The schemas to read, as in the settings and in their order. */
@@ -18,14 +18,6 @@ export type CatalogScope = {
   readonly schemas: readonly string[];
   /** Schemas that are searched after the served schema of a request, for types and computed fields; not served. */
   readonly extraSearchPath: readonly string[];
-};
-
-export type SchemaRow = {
-  readonly name: string;
-  readonly isServed: boolean;
-  readonly owner: Oid;
-  readonly acl: string | null;
-  readonly comment: string | null;
 };
 
 const SCHEMAS = `

@@ -1,6 +1,10 @@
 import type { TableName } from "./catalog.ts";
-import type { Oid } from "./types.ts";
-import type { ColumnReference } from "./views.ts";
+
+/** The oid of an object in pg_catalog, as text. */
+export type Oid = string;
+
+/** A column of a table or view, by its number. */
+export type ColumnReference = { readonly relation: Oid; readonly number: number };
 
 /** A table, a view, or a composite type (`c`). */
 export type RelationRow = {

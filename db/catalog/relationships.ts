@@ -1,8 +1,7 @@
 import type { ColumnPairs, Relationship, TableName } from "./catalog.ts";
 import type { Keys } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
-import type { Relations } from "./relations.ts";
-import type { Oid } from "./types.ts";
+import type { Oid, Relations } from "./relations.ts";
 import type { Views } from "./views.ts";
 
 export type ForeignKeyRow = {

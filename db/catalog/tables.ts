@@ -3,9 +3,9 @@ import type { Keys } from "./constraints.ts";
 import type { ComputedFields } from "./functions.ts";
 import type { Grants } from "./grants.ts";
 import type { Policies } from "./policies.ts";
-import type { ColumnRow, RelationRow, Relations } from "./relations.ts";
+import type { ColumnRow, Oid, RelationRow, Relations } from "./relations.ts";
 import type { Relationships } from "./relationships.ts";
-import { type CastRow, findCasts, type Oid, type Types } from "./types.ts";
+import { type CastRow, findCasts, type Types } from "./types.ts";
 import type { Views } from "./views.ts";
 
 const KINDS: Readonly<Record<Exclude<RelationRow["kind"], "c">, TableKind>> = {

@@ -1,9 +1,13 @@
 import { type DomainCasts, quoteName, type ResultColumn, type Schema, type TypeShape } from "./catalog.ts";
-import type { SchemaRow } from "./read.ts";
-import type { Relations } from "./relations.ts";
+import type { Oid, Relations } from "./relations.ts";
 
-/** The oid of an object in pg_catalog, as text. */
-export type Oid = string;
+export type SchemaRow = {
+  readonly name: string;
+  readonly isServed: boolean;
+  readonly owner: Oid;
+  readonly acl: string | null;
+  readonly comment: string | null;
+};
 
 export type TypeRow = {
   readonly oid: Oid;

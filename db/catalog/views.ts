@@ -1,6 +1,5 @@
 import { fieldsOf, itemsOf } from "./node-tree.ts";
-import type { ColumnRow, Relations } from "./relations.ts";
-import type { Oid } from "./types.ts";
+import type { ColumnReference, ColumnRow, Oid, Relations } from "./relations.ts";
 
 export type ViewRow = {
   readonly view: Oid;
@@ -135,9 +134,6 @@ const viewsReadBy = ({ origins, relations }: ViewDefinition, views: ReadonlyMap<
 /** `[[1, 2], [3]]` → `[[1, 3], [2, 3]]` */
 const combinations = (choices: readonly (readonly number[])[]): number[][] =>
   choices.reduce<number[][]>((rows, choice) => rows.flatMap((row) => choice.map((item) => [...row, item])), [[]]);
-
-/** A column of a table or view, by its number. */
-export type ColumnReference = { readonly relation: Oid; readonly number: number };
 
 /** The origins of a view's columns, from its query. */
 type ViewDefinition = {

@@ -1,6 +1,6 @@
 import { CheckError } from "../rights/checker.ts";
 import type { Rights } from "../rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../rights/subscriber-watches.ts";
+import type { ChangeVisibility, Watch } from "../rights/watch.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { Statement } from "../transaction/transaction.ts";
 import { writeArray } from "../wire/array-text.ts";

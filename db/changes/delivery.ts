@@ -1,6 +1,7 @@
 import { pieces } from "../admission/pieces.ts";
 import type { Rights } from "../rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../rights/subscriber-watches.ts";
+import { Watches } from "../rights/subscriber-watches.ts";
+import type { ChangeVisibility, Watch } from "../rights/watch.ts";
 import { type Change, comparePositions } from "./change.ts";
 import { computeColumns } from "./computed-columns.ts";
 import type { ChangeFeed } from "./feed.ts";
@@ -139,7 +140,7 @@ export class Delivery<W extends Watch> {
     onEnd: (group: WatchGroup<W>) => void,
     apart: Apart<W> | null = null,
   ): WatchGroup<W> {
-    const group = new WatchGroup(reader, this.#rights.watches<W>(), apart);
+    const group = new WatchGroup(reader, new Watches<W>(this.#rights), apart);
     this.#run(group)
       .catch((error: Error) => {
         for (const watch of this.#watchesOf(group)) this.#end(watch, error);

@@ -1,7 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import { Problem } from "../../problems/problem.ts";
 import { isTimeout } from "../errors.ts";
-import type { LocatedOptions } from "./reading.ts";
+import type { LocatedOptions } from "./reader.ts";
 
 /** Why the primary has answered a read that a replica may answer. */
 export const REASONS = ["unavailable", "behind", "conflict", "error", "unshared"] as const;

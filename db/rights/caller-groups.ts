@@ -1,6 +1,6 @@
 import type { Caller } from "../caller.ts";
 import type { PolicyDecision } from "./policy.ts";
-import type { Watch } from "./subscriber-watches.ts";
+import type { Watch } from "./watch.ts";
 
 /** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
 type CallerGroup<W> = {

@@ -8,7 +8,7 @@ import { sharedFilter } from "./filter.ts";
 import { Lookup } from "./lookup.ts";
 import { hasColumns, type Row, rowsText } from "./row-source.ts";
 import { SharedCheck } from "./shared-check.ts";
-import type { Watch } from "./subscriber-watches.ts";
+import type { Watch } from "./watch.ts";
 
 /** The part of a policy that this process decides for one caller. The condition is null if every row passes, or if queries decide it. */
 export type PolicyPart = { readonly condition: RowCondition | null; readonly terms: readonly Term[] };

@@ -7,7 +7,7 @@ import type { PatternLimits } from "../filters/patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
-import { type Watch, Watches } from "./subscriber-watches.ts";
+import type { View } from "./watch.ts";
 
 type RightsOptions = CheckerOptions & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange" | "refreshed">;
@@ -15,15 +15,6 @@ type RightsOptions = CheckerOptions & {
   readonly filterLimits: PatternLimits;
   /** Changes could not be delivered, because of a fault of this service. */
   onInternalError(error: unknown): void;
-};
-
-/** What a role may see of the changes of a table. */
-export type View = {
-  readonly table: Table;
-  /** The columns that it may read. */
-  readonly columns: ReadonlySet<string>;
-  /** Null if it sees every row. */
-  readonly policy: Policy | null;
 };
 
 /** The columns of which a change must have values so that it can be checked for a subscriber. */
@@ -98,10 +89,6 @@ export class Rights {
   prepareFilter(request: FilterRequest, name: TableName, role: string): PreparedFilter | Promise<PreparedFilter> {
     const { checker, filterLimits: limits } = this;
     return prepareFilter(request, tableOf(this.catalog, name)!, role, { checker, limits });
-  }
-
-  watches<W extends Watch>(): Watches<W> {
-    return new Watches<W>(this);
   }
 
   close(): void {

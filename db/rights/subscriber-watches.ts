@@ -1,11 +1,9 @@
-import type { Caller } from "../caller.ts";
-import { type Catalog, type TableName, tableOf } from "../catalog/catalog.ts";
+import { type Catalog, tableOf } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
-import type { LostChanges } from "../changes/lost-changes.ts";
-import type { CheckError, Inquiry } from "./checker.ts";
-import type { PreparedFilter } from "./filter.ts";
-import type { Rights, View } from "./rights.ts";
+import type { Inquiry } from "./checker.ts";
+import type { Rights } from "./rights.ts";
 import { TableWatches } from "./table-watches.ts";
+import type { ChangeVisibility, Watch } from "./watch.ts";
 
 /** A watch that has ended, because its table or the rights of its role have changed. */
 export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
@@ -230,39 +228,3 @@ const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibili
   visible: one.visible.length === 0 ? other.visible : [...one.visible, ...other.visible],
   failures: one.failures.length === 0 ? other.failures : [...one.failures, ...other.failures],
 });
-
-/** What a subscriber wants to see: the changes of a table that the caller may see, whose row fulfils the filter. */
-export type Watch = {
-  readonly table: TableName;
-  readonly caller: Caller;
-  readonly filter: PreparedFilter | null;
-  /** The columns that it names; null or absent for all. */
-  readonly selected?: ReadonlySet<string> | null;
-  /** Who gets the changes of several watches, each change once and in order. Absent for a watch of its own. */
-  readonly subscriber?: object;
-  /** Why the subscriber must subscribe again when this is lost; null if it need not. Absent for one that accepts every loss. */
-  readonly lapse?: (lost: LostChanges) => string | null;
-};
-
-/** A change as one subscriber sees it. */
-export type VisibleChange<W extends Watch> = {
-  readonly watch: W;
-  /** What its role may read, as the change was decided. The names of columns are those of its table. */
-  readonly view: View;
-  /** An UPDATE that takes the row out of the subscriber's view is a DELETE. All watches of the table see a TRUNCATE. */
-  readonly event: Change["operation"];
-  /** Why the row has left the view: the caller may no longer see it, or it no longer fulfils the filter. Null if it has not. */
-  readonly left: "rights" | "filter" | null;
-  /** Whether the subscriber may see the old row, and not only its key. */
-  readonly seesOld: boolean;
-};
-
-/** A change that could not be checked for a subscriber, because the policy raised an error. */
-export type Failure<W extends Watch> = { readonly watch: W; readonly error: CheckError };
-
-/** Who sees a change. */
-export type ChangeVisibility<W extends Watch> = {
-  readonly change: Change;
-  readonly visible: readonly VisibleChange<W>[];
-  readonly failures: readonly Failure<W>[];
-};

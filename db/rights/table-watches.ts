@@ -6,9 +6,8 @@ import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy } from "./policy.ts";
 import type { RowVisibility } from "./policy-check.ts";
-import type { View } from "./rights.ts";
 import type { Row } from "./row-source.ts";
-import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./subscriber-watches.ts";
+import type { ChangeVisibility, Failure, View, VisibleChange, Watch } from "./watch.ts";
 
 /** Who sees the changes of a batch. `ask` lets Postgres decide for the other watches; null if there are none. */
 export type TableDecision<W extends Watch> = {

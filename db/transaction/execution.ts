@@ -6,34 +6,13 @@ import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
 import { isLost, isOfStandby, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
-import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";
 import { type Identity, REPLAYED_LSN } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Preparation } from "./preparation.ts";
+import type { RunOptions } from "./run-options.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
-import type { FrameOptions } from "./transaction-plan.ts";
-
-/** How the statements of a caller are run. */
-export type RunOptions = FrameOptions & {
-  /** It only reads: it may share a connection with other reads, and be executed twice, even concurrently. */
-  readonly isRead?: boolean;
-  /** Called when the transaction has a connection. */
-  readonly onConnected?: () => void;
-  /** Called as each statement completes, before the transaction is committed; `index` is its position. */
-  readonly onCompleted?: (index: number) => void;
-  /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
-  readonly unlimitedResult?: boolean;
-  /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
-  readonly signal?: CancelSignal | undefined;
-  /** A replica may answer. Without it, the primary does. */
-  readonly reading?: Reading | undefined;
-  /** Called with what the server had replayed before it read, if it is a replica; null if it is none any more. False if that is too little. */
-  readonly onReplayed?: (lsn: bigint | null) => boolean;
-  /** Receives the position of the commit, if there are replicas. */
-  readonly written?: CommitPosition | undefined;
-};
 
 /** What a transaction does. */
 export type Work = {

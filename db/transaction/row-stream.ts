@@ -5,8 +5,8 @@ import { isLost, isStalePlan } from "../errors.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, untilReady } from "../wire/connection.ts";
 import { Fetch, RowBuffers } from "../wire/fetch.ts";
-import { REPLAYED, type RunOptions, replayedIn } from "./execution.ts";
-import type { FrameOptions } from "./transaction-plan.ts";
+import { REPLAYED, replayedIn } from "./execution.ts";
+import type { FrameOptions, RunOptions } from "./run-options.ts";
 
 const FIRST_FETCH = 100;
 const MAX_FETCH = 10_000;

@@ -7,13 +7,14 @@ import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
-import type { ReplicationOptions } from "../replicas/reading.ts";
+import type { ReplicationOptions } from "../replicas/reader.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { SlowTransactions } from "./activity.ts";
-import type { RunOptions, Work } from "./execution.ts";
+import type { Work } from "./execution.ts";
 import { type Identity, settingsStatement, withSettings } from "./identity.ts";
 import type { PoolOptions } from "./pool.ts";
 import type { Preparation } from "./preparation.ts";
+import type { FrameOptions, RunOptions } from "./run-options.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 
 export type TransactionOptions = ReplicationOptions & {
@@ -235,18 +236,6 @@ const querySpan = (parent: Span, { caller }: Identity, statements: readonly Stat
       .slice(0, MAX_TEXT),
     "db.role": caller.role,
   });
-
-/** How the statements of a caller are framed to be one transaction. */
-export type FrameOptions = {
-  /** All statements see the same snapshot of the database. Does not add a round trip. */
-  readonly snapshot?: boolean;
-  /** An isolation level other than read committed. */
-  readonly isolation?: "repeatable read" | "serializable" | null;
-  /** It asks for a role as a whole, not for one of its callers: DB_PRE_REQUEST is not called. */
-  readonly isOfRole?: boolean;
-  /** Rolls back at the end, after the checks of a commit. */
-  readonly rollback?: boolean;
-};
 
 /** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
 type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };

@@ -4,21 +4,22 @@ import type { Slot } from "../admission/admission.ts";
 import type { Code } from "../catalog/code.ts";
 import { isSocketError } from "../errors.ts";
 import { BEHIND } from "../replicas/fallback.ts";
-import type { Located, LocatedOptions } from "../replicas/reading.ts";
+import type { Located, LocatedOptions } from "../replicas/reader.ts";
 import type { Result, Statement } from "../wire/batch.ts";
 import { cancelRequest } from "../wire/connection.ts";
 import { SLOW } from "./activity.ts";
-import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
+import { type ExecutionOptions, execute, type Work } from "./execution.ts";
 import type { Identity } from "./identity.ts";
 import { ConnectionPool, type PooledConnection } from "./pool.ts";
 import { Preparation } from "./preparation.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
+import type { RunOptions } from "./run-options.ts";
 import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { type CallerRules, type TransactionOptions, TransactionPlanner } from "./transaction-plan.ts";
 
 export type { Result, Statement } from "../wire/batch.ts";
-export type { RunOptions } from "./execution.ts";
+export type { RunOptions } from "./run-options.ts";
 export type { TransactionOptions } from "./transaction-plan.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Result, Statement, Value } from "../wire/batch.ts";
-import type { RunOptions } from "./execution.ts";
+import type { RunOptions } from "./run-options.ts";
 
 /** A statement of a trial. */
 export type TriedStatement = {

@@ -17,7 +17,7 @@ import type { Checker } from "../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/subscriber-watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watch.ts";
 import { problem } from "../../problems/problem.ts";
 
 /** The changes that a subscriber receives: those of one table whose columns have these values and fulfil the filter. */

@@ -1,3 +1,4 @@
+import type { Runner } from "../../db/replicas/reader.ts";
 import type { Parameter, Written } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { OpenedStream, RowStream, StreamOptions } from "../../db/transaction/row-stream.ts";
@@ -80,7 +81,7 @@ export function runStreamed(transactions: Transactions, run: StreamedRun): Promi
 }
 
 async function open(
-  transactions: Transactions,
+  transactions: Runner,
   { planned, query, transaction, url }: StreamedRun,
   options: StreamOptions,
 ): Promise<Answer | StreamedAnswer> {

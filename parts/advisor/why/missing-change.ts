@@ -5,8 +5,10 @@ import { lossOf } from "../../../db/changes/lost-changes.ts";
 import { CheckError, type Inquiry } from "../../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter, sharedFilter } from "../../../db/rights/filter.ts";
 import type { Policy } from "../../../db/rights/policies.ts";
-import { columnsRead, type Rights, type View } from "../../../db/rights/rights.ts";
+import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import { SharedCheck } from "../../../db/rights/shared-check.ts";
+import { Watches } from "../../../db/rights/subscriber-watches.ts";
+import type { View } from "../../../db/rights/watch.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
 import { inWords, statementsOf } from "../changes.ts";
 import {
@@ -192,7 +194,7 @@ export class MissingChangeCheck {
     filter: PreparedFilter | null,
     steps: readonly Step[],
   ): Promise<Reception> {
-    const watches = this.#options.rights.watches();
+    const watches = new Watches(this.#options.rights);
     watches.add({ table, caller, filter });
     const asked = changeOf(change.event, rows, table, stateOf(setup.tables, table)!);
     const { results } = await watches.findVisible([asked], this.#inquiry);

@@ -1,8 +1,7 @@
 import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
-import type { View } from "../../../db/rights/rights.ts";
-import type { VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
+import type { View, VisibleChange, Watch } from "../../../db/rights/watch.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
 export class ChangeEvent {

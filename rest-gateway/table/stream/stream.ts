@@ -9,7 +9,7 @@ import { allOf } from "../../../db/filters/condition.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/watch.ts";
 import type { RequestContext } from "../../../db/transaction/identity.ts";
 import type { EventStream, EventStreams } from "../../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../../http/pipeline/exchange.ts";

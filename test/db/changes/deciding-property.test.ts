@@ -10,7 +10,7 @@ import { filterOf } from "../../../db/filters/condition.ts";
 import type { CheckerOptions } from "../../../db/rights/checker.ts";
 import type { PreparedFilter } from "../../../db/rights/filter.ts";
 import { Rights } from "../../../db/rights/rights.ts";
-import type { VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
+import type { VisibleChange, Watch } from "../../../db/rights/watch.ts";
 import { elementsOf } from "../../../db/wire/array-text.ts";
 import { Commits } from "../../support/commits.ts";
 import { createTestDatabase } from "../../support/database.ts";

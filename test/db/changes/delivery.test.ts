@@ -6,7 +6,7 @@ import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
-import type { Watch } from "../../../db/rights/subscriber-watches.ts";
+import type { Watch } from "../../../db/rights/watch.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { startRights } from "../../support/rights.ts";

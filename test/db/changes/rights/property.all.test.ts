@@ -6,7 +6,8 @@ import type { ChangeReader } from "../../../../db/changes/reader.ts";
 import { filterOf } from "../../../../db/filters/condition.ts";
 import type { IsKeyword, Operator } from "../../../../db/filters/operators.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/rights/subscriber-watches.ts";
+import { Watches } from "../../../../db/rights/subscriber-watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/rights/watch.ts";
 import { claimsText } from "../../../../db/transaction/identity.ts";
 import { startFeed } from "../../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
@@ -222,7 +223,7 @@ test("a filter matches exactly the rows that the same condition finds in SQL", a
   const { rights } = await startRights(database);
   const reader = await readChanges();
   const table = { schema: "public", name: "filtered" };
-  const live = rights.watches<Watch>();
+  const live = new Watches<Watch>(rights);
   const watches: Watch[] = [];
   for (const each of filters) {
     const filter = await rights.prepareFilter(each, table, "postgres");
@@ -257,7 +258,7 @@ test("an event is visible exactly when a SELECT by that caller would have return
 
   for (const [i, sample] of samples.entries()) {
     const name = `t${i}`;
-    const live = rights.watches<Watch>();
+    const live = new Watches<Watch>(rights);
     const watches = callers().map((caller) => ({ table: { schema: "public", name }, caller, filter: null }));
     for (const watch of watches) live.add(watch);
     const found: ChangeVisibility<Watch>[] = [];

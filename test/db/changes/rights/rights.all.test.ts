@@ -6,7 +6,8 @@ import { filterOf, negated } from "../../../../db/filters/condition.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
 import { Matcher } from "../../../../db/rights/matcher.ts";
 import type { Rights } from "../../../../db/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../../../../db/rights/subscriber-watches.ts";
+import { Watches } from "../../../../db/rights/subscriber-watches.ts";
+import type { ChangeVisibility, Watch } from "../../../../db/rights/watch.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
 import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";
@@ -97,11 +98,11 @@ const bob = () => callerOf(user, { sub: "2" });
 
 /** Watches of `table` for the callers, and what they see of changes: `["0 INSERT", "1 DELETE rights"]`, by the index of the caller. */
 class Watching {
-  readonly live: ReturnType<Rights["watches"]>;
+  readonly live: Watches<Watch>;
   readonly watches: Watch[] = [];
 
   constructor(rights: Rights) {
-    this.live = rights.watches();
+    this.live = new Watches(rights);
   }
 
   add(name: string, caller: Caller, filter: Watch["filter"] = null): this {
