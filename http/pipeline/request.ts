@@ -81,7 +81,7 @@ export const contextOf = (
 ): RequestContext => ({
   method,
   path: pathInDatabase(path),
-  headers: showsCredentials ? JSON.stringify(headers) : requestHeaders(headers),
+  headers: requestHeaders(headers, showsCredentials),
   cookies: requestCookies(headers.cookie, showsCredentials),
   recipient,
 });
@@ -92,10 +92,14 @@ const CREDENTIAL_HEADERS = new Set([
   ...["x-csrf-token", "x-xsrf-token"],
 ]);
 
+/** Random for each WebSocket. Without it, equal subscribers share the rows that are read for them. */
+const SOCKET_KEY = "sec-websocket-key";
+
 /** `{ "user-agent": "curl/8", "cookie": "…" }` → `{"user-agent":"curl/8"}`, without credentials. */
-export function requestHeaders(headers: Readonly<Record<string, unknown>>): string {
+export function requestHeaders(headers: Readonly<Record<string, unknown>>, showsCredentials = false): string {
   const shown: Record<string, unknown> = {};
-  for (const name in headers) if (!CREDENTIAL_HEADERS.has(name)) shown[name] = headers[name];
+  for (const name in headers)
+    if (name !== SOCKET_KEY && (showsCredentials || !CREDENTIAL_HEADERS.has(name))) shown[name] = headers[name];
   return JSON.stringify(shown);
 }
 

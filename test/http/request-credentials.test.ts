@@ -47,6 +47,8 @@ describe("with the sign-in of the service, functions read the headers of a reque
   test.each(INTERFACES)("without credentials, on the interface %s", async (name) => {
     const { headers } = await seen[name]();
     expect(headers).toHaveProperty("host");
+    // It is random: with it, no two subscribers would share a read.
+    expect(headers).not.toHaveProperty("sec-websocket-key");
     for (const credential of CREDENTIALS) expect(headers).not.toHaveProperty(credential);
   });
 
@@ -63,6 +65,7 @@ describe("with DB_REQUEST_CREDENTIALS=on, functions read the headers of a reques
   test.each(INTERFACES)("with the token, on the interface %s", async (name) => {
     const { headers } = await seen[name]();
     expect(headers).toMatchObject({ host: expect.any(String), authorization: expect.stringMatching(/^Bearer \S+$/) });
+    expect(headers).not.toHaveProperty("sec-websocket-key");
   });
 
   test("with keys, cookies and the token against forgery", async () => {
