@@ -24,9 +24,9 @@ export const key = defineCommand({
   maxArguments: 3,
   async run({ args, refuse }, environment?: Environment) {
     const [action, first = "", second = ""] = args;
-    const withKeys = async (work: (keys: KeyRepository) => Promise<string>) =>
+    const withKeys = async (work: (keys: OperatorKeys) => Promise<string>) =>
       withOwner(await readSettings(environment), (client) =>
-        inTransaction(client, () => work(new KeyRepository(client))),
+        inTransaction(client, () => work(new OperatorKeys(client))),
       );
     if (action === "list" && args.length === 1) return withKeys(list);
     if (action === "revoke" && args.length === 2) return withKeys((keys) => revoke(keys, first));
@@ -38,7 +38,7 @@ export const key = defineCommand({
 
 type KeyKind = "anon" | "service";
 
-async function create(keys: KeyRepository, kind: KeyKind, name: string): Promise<string> {
+async function create(keys: OperatorKeys, kind: KeyKind, name: string): Promise<string> {
   const refusal = kind === "service" ? await keys.whyNoService() : null;
   if (refusal !== null) throw new CommandError(1, refusal);
   try {
@@ -49,10 +49,10 @@ async function create(keys: KeyRepository, kind: KeyKind, name: string): Promise
   }
 }
 
-const list = async (keys: KeyRepository) =>
+const list = async (keys: OperatorKeys) =>
   inColumns(["id", "kind", "prefix", "name", "created", "used", "state"], await keys.list());
 
-async function revoke(keys: KeyRepository, idOrPrefix: string): Promise<string> {
+async function revoke(keys: OperatorKeys, idOrPrefix: string): Promise<string> {
   const found = await keys.revoke(idOrPrefix);
   if (found === 1) return "key revoked\n";
   const reason =
@@ -75,7 +75,7 @@ type KeyRow = {
 };
 
 /** The anon and service keys, as the owner of the database. */
-class KeyRepository {
+class OperatorKeys {
   readonly #client: pg.Client;
 
   constructor(client: pg.Client) {

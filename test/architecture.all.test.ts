@@ -214,6 +214,14 @@ test.each([
   expect([...imports.keys()].filter(isImported)).toEqual([]);
 });
 
+test("no two classes have one name", () => {
+  const names = sources.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/^(?:export )?(?:abstract )?class (\w+)/gm)].map(([, name]) => name!),
+  );
+  expect(names.length).toBeGreaterThan(100);
+  expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+});
+
 test("server.ts does not load PostGraphile, graphile-migrate or uqr, which few starts or requests need", () => {
   const loaded = new Set([ROOT]);
   for (const file of loaded) if (sources.includes(file)) for (const name of valuesOf(file)) loaded.add(name);

@@ -113,7 +113,7 @@ const IN_USE = "55006";
 const MISSING = "42704";
 
 /** Shows that the instance with a slot is alive, and drops the slots of dead ones. */
-export class Instances {
+export class SlotHeartbeats {
   readonly #pool: pg.Pool;
   readonly #slots: pg.Pool;
   readonly #slot: string;

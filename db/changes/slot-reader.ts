@@ -5,9 +5,9 @@ import type { Ancestors } from "./position.ts";
 import { ReplicationConnection, type StreamHandler } from "./replication.ts";
 import {
   Acknowledgement,
-  Instances,
   type ReplicationSlot,
   readSlot,
+  SlotHeartbeats,
   type SlotState,
   SlotTaken,
 } from "./replication-slot.ts";
@@ -69,7 +69,7 @@ export class SlotReader {
   readonly #options: SlotReaderOptions;
   readonly #user: SlotUser;
   readonly #server: SlotServer;
-  readonly #instances: Instances | null;
+  readonly #heartbeats: SlotHeartbeats | null;
   readonly #warned = new Set<string>();
   readonly #acknowledgement = new Acknowledgement(KEPT);
   #connection: ReplicationConnection | null = null;
@@ -97,8 +97,8 @@ export class SlotReader {
     this.#server = new SlotServer(pool, standby);
     const onDropped = (name: string) =>
       onWarning(`the replication slot ${name} of an instance that is gone was dropped`);
-    this.#instances =
-      hasInstances && !slot.isTemporary ? new Instances(pool, this.#server.pool, slot.name, onDropped) : null;
+    this.#heartbeats =
+      hasInstances && !slot.isTemporary ? new SlotHeartbeats(pool, this.#server.pool, slot.name, onDropped) : null;
   }
 
   /** Why it is not connected; null if it is. */
@@ -191,7 +191,7 @@ export class SlotReader {
     const { slot, publication, election } = this.#options;
     await connection.connect();
     if (election && !(await election.take(connection))) return;
-    await this.#instances?.beat();
+    await this.#heartbeats?.beat();
     [this.#stream, this.#ancestors] = await this.#server.readStream(connection);
     await this.#server.openSlot(connection, slot, this.#isUseless);
     this.#failure = null;
@@ -230,7 +230,7 @@ export class SlotReader {
     const { name } = this.#options.slot;
     // A stream has signs of life of its own, and ends before the next query is run.
     if (this.#options.election && this.#handler === null) await connection.query(SIGN_OF_LIFE);
-    await this.#instances?.beat();
+    await this.#heartbeats?.beat();
     const slot = await readSlot(this.#server.pool, name);
     this.#slot = slot;
     this.#end = (await this.#server.endOf(this.#stream)) ?? slot.end;

@@ -72,9 +72,9 @@ export class EventTransactions implements Pick<Transactions, "run"> {
     const firsts = groups.map(([first]) => first!);
     const [{ identity, options }] = firsts as [Waiting];
     const statements = firsts.flatMap((each, i) => [...(i === 0 ? [] : [becoming(each)]), ...each.statements]);
-    const patience = new Patience();
+    const limit = new TimeLimit();
     try {
-      const { signal, onConnected } = patience;
+      const { signal, onConnected } = limit;
       const results = await this.#transactions.run(withRecipient(identity), statements, {
         ...options,
         ...{ signal, onConnected },
@@ -93,7 +93,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         if (wanted.length > 0) void this.#runTogether(wanted, longer(pause));
       } else for (const group of groups) void this.#runAlone(group);
     } finally {
-      patience.end();
+      limit.end();
     }
   }
 
@@ -137,7 +137,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
 const TOO_SLOW = new Error("subscribers of other clients wait");
 
 /** Cancels a transaction that takes too long, without the time in which it waits for a connection. */
-class Patience {
+class TimeLimit {
   readonly #controller = new AbortController();
   #timer: NodeJS.Timeout | undefined;
 

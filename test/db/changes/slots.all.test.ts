@@ -4,7 +4,7 @@ import { PUBLICATION } from "../../../db/changes/changes-config.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
 import { Publication } from "../../../db/changes/publication.ts";
-import { Acknowledgement, Instances, slotOf } from "../../../db/changes/replication-slot.ts";
+import { Acknowledgement, SlotHeartbeats, slotOf } from "../../../db/changes/replication-slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
@@ -211,7 +211,7 @@ describe("the slots of instances that are gone", () => {
     const pool = new pg.Pool({ connectionString: url, max: 1 });
     onTestFinished(() => pool.end());
     const dropped: string[] = [];
-    await new Instances(pool, pool, "content_1_alive", (slot) => dropped.push(slot)).beat();
+    await new SlotHeartbeats(pool, pool, "content_1_alive", (slot) => dropped.push(slot)).beat();
     expect(dropped).toEqual(["content_1_dead"]);
     expect(await slots()).toEqual(["content_1_quiet", "somebody_else"]);
     expect(await dba("select slot from changes.instances where slot like 'content_1_%' order by 1")).toEqual(
@@ -241,7 +241,7 @@ describe("the slots of instances that are gone", () => {
     await dba("update changes.instances set seen_at = '2000-01-01' where slot = 'content_1_active'");
     const pool = new pg.Pool({ connectionString: url, max: 1 });
     onTestFinished(() => pool.end());
-    await new Instances(pool, pool, "content_1_other", () => {}).beat();
+    await new SlotHeartbeats(pool, pool, "content_1_other", () => {}).beat();
     expect(await slots()).toContain("content_1_active");
   });
 });
