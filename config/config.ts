@@ -95,7 +95,6 @@ export function readConfig(
   const { authProviders: path } = parsed;
   const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
   const providers = new ProviderReader({ path, environment, allowsLoopback });
-  providers.check();
   return {
     ...parsed,
     embedded,

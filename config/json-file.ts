@@ -1,30 +1,30 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { describeFault, parsedBy } from "./config-error.ts";
 
 /**
  * A setting that is the path of a JSON file. Parsing the setting reads the file. Each message continues the name of the
  * setting, and says which field is invalid: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
  */
 export const jsonFile = <T>(type: z.ZodType<T, any>) =>
-  z.string().transform((path, { addIssue }): T => {
-    const { value, fault } = readJson(path);
-    const result = fault === null ? type.safeParse(value) : null;
-    if (result?.success) return result.data;
-    addIssue(`names a file ${fault ?? `in which ${describeIssue(result!.error.issues[0]!)}`}`);
-    return z.NEVER;
+  parsedBy(z.string(), (path): T => {
+    const { data, error } = type.safeParse(readJson(path));
+    if (error) throw new Error(`names a file in which ${describeFault(error)}`);
+    return data as T;
   });
 
-function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
-  let text: string;
+function readJson(path: string): unknown {
+  const value = tryJson(readFile(path));
+  if (value === undefined) throw new Error("names a file that is not JSON");
+  return value;
+}
+
+/** The text of a file that a setting names. */
+export function readFile(path: string): string {
   try {
-    text = readFileSync(path, "utf8");
-  } catch {
-    return { value: null, fault: "that cannot be read" };
-  }
-  try {
-    return { value: JSON.parse(text), fault: null };
-  } catch {
-    return { value: null, fault: "that is not JSON" };
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`names a file that cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -37,24 +37,16 @@ export function tryJson(text: string): unknown {
   }
 }
 
-/** `[0].claims.email must be a string`: the path of the invalid field in the JSON, and what is wrong with it. `whole` names the JSON. */
-export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue, whole = "the value"): string {
-  const unknown = code === "unrecognized_keys" ? (issue as { readonly keys: readonly string[] }).keys[0]! : null;
-  const steps = unknown === null ? path : [...path, unknown];
-  const place = steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
-  return `${place.replace(/^\./, "") || whole} ${unknown === null ? message : "is not a known field"}`;
-}
-
 /** A field of a JSON file that must be text. */
 export const requiredText = z
   .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a string") })
   .min(1, "must not be empty");
 
-/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_NETWORKS=loopback. */
-export const remoteUrl = requiredText.refine(
-  isRemoteUrl,
-  "must be an https URL without a user, password or fragment (#)",
-);
+/** The https URL of another service; http only on a loopback address. */
+export const remoteUrl = requiredText.refine(isRemoteUrl, {
+  error: "must be an https URL without a user, password or fragment (#)",
+  abort: true,
+});
 
 function isRemoteUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;

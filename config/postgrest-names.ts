@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError, parsedBy } from "./config-error.ts";
+import { readFile } from "./json-file.ts";
 import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
 import { integer, oneOf, parseValue } from "./setting-types.ts";
@@ -14,12 +14,11 @@ type Translation = readonly [name: string, type: z.ZodType<string, any>];
 const unchanged = z.string();
 
 /** PostgREST accepts `true`, `"TRUE"` and `1`. */
-const postgrestBoolean = z.string().transform((text, { addIssue }) => {
+const postgrestBoolean = parsedBy(z.string(), (text) => {
   const word = text.replace(/[^a-z]/gi, "").toLowerCase();
   if (word === "true" || word === "false") return word;
   if (/^\d+$/.test(text)) return String(Number(text) > 0);
-  addIssue("must be true or false");
-  return z.NEVER;
+  throw new Error("must be true or false");
 });
 
 const base64Bytes = z
@@ -30,15 +29,9 @@ const base64Bytes = z
 const seconds = integer(1, 600).transform((count) => String(count * 1000));
 
 /** `@secret.txt` means the contents of that file. */
-const orFile = z.string().transform((text, { addIssue }) => {
-  if (!text.startsWith("@")) return text;
-  try {
-    return readFileSync(text.slice(1), "utf8").replace(/\n$/, "");
-  } catch {
-    addIssue("names a file that cannot be read");
-    return z.NEVER;
-  }
-});
+const orFile = parsedBy(z.string(), (text) =>
+  text.startsWith("@") ? readFile(text.slice(1)).replace(/\n$/, "") : text,
+);
 
 /** PostgREST's names for all IP addresses of this machine. */
 const HOSTS: Readonly<Record<string, string>> = {

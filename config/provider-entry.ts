@@ -1,13 +1,15 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
-import { requiredText } from "./json-file.ts";
+import { parsedBy } from "./config-error.ts";
+import { isLoopbackUrl, readFile, remoteUrl, requiredText } from "./json-file.ts";
 
-/** Where the secrets of an entry may come from. */
+/** What an entry may name. */
 export type Sources = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether the entry is a row of auth_private.providers, whose owner must not be able to read files and secrets of this machine. */
   readonly isTable: boolean;
+  /** Whether its URLs may be on loopback addresses (AUTH_PROVIDERS_NETWORKS=loopback). */
+  readonly allowsLoopback: boolean;
 };
 
 /** Each is what a part brings. */
@@ -37,21 +39,11 @@ export type ProviderKind = {
   readonly kind: Kind;
   /** The JSON of an entry, which becomes its settings. */
   entry(sources: Sources): z.ZodType<ProviderSettings>;
-  /** The URLs at the provider that the settings name. */
-  urls(settings: ProviderSettings): readonly string[];
 };
 
-/**
- * The JSON of one identity provider, which becomes its settings. An entry that a part reads is refused if the part is not open; while
- * it is not known which are, it is ignored.
- */
-export function entryType(
-  sources: Sources,
-  kinds: readonly ProviderKind[],
-  others: "refused" | "ignored" = "refused",
-): z.ZodType<ProviderSettings> {
-  const missing = ALL.filter((name) => !kinds.some(({ kind }) => kind === name));
-  const types = [...kinds.map((each) => each.entry(sources)), ...missing.map(OF_PART[others])];
+/** The JSON of one identity provider, which becomes its settings. Of the kinds, those of parts that are not open are refused. */
+export function entryType(sources: Sources, kinds: readonly ProviderKind[]): z.ZodType<ProviderSettings> {
+  const types = ALL.map((name) => kinds.find(({ kind }) => kind === name)?.entry(sources) ?? ofClosedPart(name));
   const known = `${ALL.slice(0, -1).join(", ")} or ${ALL.at(-1)}`;
   return z.discriminatedUnion("kind", types as unknown as [z.core.$ZodTypeDiscriminable], {
     error: ({ code }) => (code === "invalid_union" ? `must be ${known}` : "must be an object"),
@@ -62,19 +54,18 @@ export function entryType(
 const OF_PARTS: Readonly<Record<Kind, string>> = { oidc: "federated", oauth2: "federated", saml: "saml" };
 const ALL = Object.keys(OF_PARTS) as Kind[];
 
-const OF_PART = {
-  refused: (kind: Kind) =>
-    z.looseObject({ kind: z.literal(kind) }).refine(() => false, {
-      path: ["kind"],
-      error: `is ${kind}, but the part ${OF_PARTS[kind]} is not open (PARTS)`,
-    }),
-  ignored: (kind: Kind) => z.looseObject({ kind: z.literal(kind), name: providerName }),
-};
+const ofClosedPart = (kind: Kind) =>
+  z.looseObject({ kind: z.literal(kind) }).refine(() => false, {
+    path: ["kind"],
+    error: `is ${kind}, but the part ${OF_PARTS[kind]} is not open (PARTS)`,
+  });
 
-const providerName = requiredText.regex(
-  /^[a-z0-9][a-z0-9-]{0,49}$/,
-  "must have 1 to 50 letters a to z, digits and hyphens",
-);
+/** A URL at the provider. */
+export const providerUrl = ({ allowsLoopback }: Sources) =>
+  remoteUrl.refine(
+    (url) => allowsLoopback || !isLoopbackUrl(url),
+    "is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
+  );
 
 type Claim = "subject" | "name" | "email";
 
@@ -83,7 +74,7 @@ export function commonFields(path: z.ZodType<ClaimPath, any>, usual: Readonly<Re
   const paths = (claim: Claim) => oneOrMore(path).default(usual[claim].map((name) => [name]));
   const claims = { subject: paths("subject"), name: paths("name"), email: paths("email") };
   return {
-    name: providerName,
+    name: requiredText.regex(/^[a-z0-9][a-z0-9-]{0,49}$/, "must have 1 to 50 letters a to z, digits and hyphens"),
     title: requiredText.optional(),
     signUp: z.boolean({ error: "must be true or false" }).default(true),
     claims: z.strictObject(claims, { error: "must be an object" }).prefault({}),
@@ -112,32 +103,14 @@ const oneOrMore = <T>(type: z.ZodType<T, any>) =>
 const FOR_TABLE = /^AUTH_SECRET_\w+$/;
 
 /** A text, or `{"file": "…"}` or `{"env": "…"}`, from which it is read. */
-export const secret = (sources: Sources) =>
-  z.unknown().transform((value, { addIssue }): string => {
-    const { text, fault } = readSecret(value, sources);
-    if (text) return text;
-    addIssue(fault);
-    return z.NEVER;
-  });
+export const secret = (sources: Sources) => parsedBy(z.unknown(), (value) => readSecret(value, sources));
 
-/** The secret, or why there is none. */
-function readSecret(value: unknown, { environment, isTable }: Sources): { text?: string | null; fault: string } {
-  const { file, env } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-  if (isTable && !FOR_TABLE.test(String(env))) {
-    return { fault: 'must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources' };
-  }
-  if (typeof env === "string") {
-    return { text: environment[env] ?? null, fault: `names the environment variable ${env}, which is not set` };
-  }
-  if (typeof file === "string") return { text: readText(file), fault: "names a file that cannot be read" };
-  return { text: typeof value === "string" ? value : null, fault: 'must be a string, {"file": "…"} or {"env": "…"}' };
-}
-
-/** Null if it cannot be read. */
-export function readText(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return null;
-  }
+function readSecret(value: unknown, { environment, isTable }: Sources): string {
+  const { file, env } = Object(value) as Record<string, unknown>;
+  if (isTable && !FOR_TABLE.test(String(env)))
+    throw new Error('must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources');
+  const text = typeof env === "string" ? environment[env] : typeof file === "string" ? readFile(file).trim() : value;
+  if (typeof text === "string" && text !== "") return text;
+  if (typeof env === "string") throw new Error(`names the environment variable ${env}, which is not set`);
+  throw new Error('must be a string, {"file": "…"} or {"env": "…"}, and not empty');
 }

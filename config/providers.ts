@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { ConfigError } from "./config-error.ts";
-import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
+import { ConfigError, describeFault } from "./config-error.ts";
+import { jsonFile } from "./json-file.ts";
 import { entryType, type ProviderKind, type ProviderSettings, type Sources } from "./provider-entry.ts";
 import { parseValue } from "./setting-types.ts";
 
@@ -28,44 +28,27 @@ export class ProviderReader {
     return new ProviderReader({ ...this.#options, kinds });
   }
 
-  /** Checks the file before it is known which parts are open: of an entry that a part reads, only the name. Throws ConfigError. */
-  check(): void {
-    this.#read("ignored");
-  }
-
   /** Reads the file again each time. Throws ConfigError. */
   readFile(): readonly ProviderSettings[] {
-    return this.#read("refused");
+    const { path } = this.#options;
+    if (path === "") return [];
+    const entries = z
+      .array(this.#entry(false), { error: "must be a list of providers" })
+      .refine(hasUniqueNames, { error: "names a provider twice" })
+      .refine(hasUniqueDomains, { error: "has a domain twice" });
+    return parseValue("AUTH_PROVIDERS", jsonFile(entries), path);
   }
 
   /** Reads a row of the table `auth_private.providers`. Throws ConfigError. */
   readRow(name: string, definition: Readonly<Record<string, unknown>>): ProviderSettings {
-    const { environment } = this.#options;
-    const type = entryType({ environment, isTable: true }, this.#kinds);
-    const { data, error } = type.safeParse({ ...definition, name });
-    if (error) throw new ConfigError(`the provider ${name} of the table: ${describeIssue(error.issues[0]!)}`);
-    this.#refuseLoopback(data);
+    const { data, error } = this.#entry(true).safeParse({ ...definition, name });
+    if (error) throw new ConfigError(`the provider ${name} of the table: ${describeFault(error)}`);
     return data;
   }
 
-  #read(others: "refused" | "ignored"): readonly ProviderSettings[] {
-    const { path, environment } = this.#options;
-    if (path === "") return [];
-    const entries = z
-      .array(entryType({ environment, isTable: false }, this.#kinds, others), { error: "must be a list of providers" })
-      .refine(hasUniqueNames, { error: "names a provider twice" })
-      .refine(hasUniqueDomains, { error: "has a domain twice" });
-    const providers = parseValue("AUTH_PROVIDERS", jsonFile(entries), path);
-    for (const provider of providers) this.#refuseLoopback(provider);
-    return providers;
-  }
-
-  #refuseLoopback(provider: ProviderSettings): void {
-    const urls = this.#kinds.find(({ kind }) => kind === provider.kind)?.urls(provider) ?? [];
-    if (this.#options.allowsLoopback || !urls.some(isLoopbackUrl)) return;
-    throw new ConfigError(
-      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback`,
-    );
+  #entry(isTable: boolean): z.ZodType<ProviderSettings> {
+    const { environment, allowsLoopback } = this.#options;
+    return entryType({ environment, isTable, allowsLoopback }, this.#kinds);
   }
 }
 

@@ -1,5 +1,6 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { parsedBy } from "./config-error.ts";
+import { readFile } from "./json-file.ts";
 
 /** What REDIS_URL names: one server, the Sentinels that know the primary, or some nodes of a cluster. */
 export type RedisUrl = {
@@ -57,22 +58,11 @@ export function parseRedisUrl(text: string): RedisUrl {
 }
 
 /** Parsing the setting reads the files of its certificates: one that is missing is found before the database is changed. */
-export const redisUrl = z.string().superRefine((text, { addIssue }) => {
-  try {
-    const { tls } = parseRedisUrl(text);
-    for (const file of Object.values(tls ?? {})) if (file !== "") assertReadable(file);
-  } catch (error) {
-    addIssue((error as Error).message);
-  }
+export const redisUrl = parsedBy(z.string(), (text) => {
+  const { tls } = parseRedisUrl(text);
+  for (const file of Object.values(tls ?? {})) if (file !== "") readFile(file);
+  return text;
 });
-
-function assertReadable(file: string): void {
-  try {
-    readFileSync(file);
-  } catch (error) {
-    fail(`names a file that cannot be read: ${(error as Error).message}`);
-  }
-}
 
 function fail(message: string): never {
   throw new TypeError(message);

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError, parsedBy } from "./config-error.ts";
 import { isLoopbackHost } from "./json-file.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
@@ -58,12 +58,11 @@ export const onOff = z
 
 /** Accepts "" for unset. Not a zod union, whose message would describe neither type. */
 export const orUnset = <T>(type: z.ZodType<T, string>) =>
-  z.string().transform((text, context): T | "" => {
+  parsedBy(z.string(), (text): T | "" => {
     if (text === "") return "";
     const { data, error } = type.safeParse(text);
-    if (!error) return data;
-    context.addIssue({ code: "custom", message: error.issues[0]!.message });
-    return z.NEVER;
+    if (error) throw new Error(error.issues[0]!.message);
+    return data;
   });
 
 /** `a, b` → `["a", "b"]` */
@@ -121,14 +120,7 @@ export const functionName = z
 export const switchOrFunction = z.union([onOff, functionName], { error: "must be on, off or the name of a function" });
 
 /** The path of the claim that holds the role of a token. */
-export const roleClaim = z.string().transform((text, { addIssue }) => {
-  try {
-    return parseClaimPath(text);
-  } catch (error) {
-    addIssue((error as Error).message);
-    return z.NEVER;
-  }
-});
+export const roleClaim = parsedBy(z.string(), parseClaimPath);
 
 /** The URL of pages, which may have a fragment. */
 export const pagesUrl = z.string().refine((text) => {
@@ -277,15 +269,14 @@ export function isStrongRsa(read: () => KeyObject): boolean {
 }
 
 /** `deprecated 2027-06-30 https://example.com/v2`: a state, the date on which the version ends, and the URL of a guide. */
-export const lifecycle = z.string().transform((text, { addIssue }): Lifecycle => {
+export const lifecycle = parsedBy(z.string(), (text): Lifecycle => {
   const [, status, day, guide = ""] = LIFECYCLE.exec(text) ?? [];
   const isDay = day === undefined || new Date(day).toJSON()?.startsWith(day) === true;
   if (status !== undefined && isDay && (guide === "" || httpUrl.safeParse(guide).success))
     return { status: status as Lifecycle["status"], sunset: day === undefined ? null : new Date(day), guide };
-  addIssue(
+  throw new Error(
     "must be supported, deprecated or retired; a date and the URL of a guide may follow: deprecated 2027-06-30 https://example.com/v2",
   );
-  return z.NEVER;
 });
 
 const LIFECYCLE = /^(supported|deprecated|retired)(?: (\d{4}-\d{2}-\d{2}))?(?: (https?:\S+))?$/;

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { parsedBy } from "./config-error.ts";
 
 /** How a request names its document, and the documents of the files by their id. */
 export type TrustedDocuments = {
@@ -11,21 +12,17 @@ export type TrustedDocuments = {
  * Reads a mode and its files: `only documents.json, admin.json`. Each is a manifest of graphql-codegen or Relay
  * (`{ "<id>": "<document>" }`), or of Apollo (`{ "format": "apollo-persisted-query-manifest", "operations": [{ "id", "body" }] }`).
  */
-export const trustedDocuments = z.string().transform((text, context): TrustedDocuments => {
-  const refuse = (message: string) => {
-    context.addIssue({ code: "custom", message });
-    return z.NEVER;
-  };
+export const trustedDocuments = parsedBy(z.string(), (text): TrustedDocuments => {
   const [, mode, names = ""] = /^(off|allow|only)(?:$|\s+(.+)$)/s.exec(text) ?? [];
   const files = names.split(",").flatMap((name) => name.trim() || []);
   if (mode === undefined || (mode === "off" && files.length > 0) || (mode === "only" && files.length === 0))
-    return refuse("must be off, allow, or allow or only and files: only app.json, admin.json");
+    throw new Error("must be off, allow, or allow or only and files: only app.json, admin.json");
   const byId = new Map<string, string>();
   for (const file of files) {
     try {
       for (const [id, document] of readManifest(file)) byId.set(id, document);
     } catch (error) {
-      return refuse(`must name manifests of documents: ${file}: ${(error as Error).message}`);
+      throw new Error(`must name manifests of documents: ${file}: ${(error as Error).message}`);
     }
   }
   return { mode: mode as TrustedDocuments["mode"], byId };

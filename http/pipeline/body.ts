@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { Config } from "../../config/config.ts";
-import { describeIssue } from "../../config/json-file.ts";
+import { describeFault } from "../../config/config-error.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { parseNoting } from "../../db/exact-numbers.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
@@ -37,7 +37,7 @@ export function parseJson(bytes: Buffer, maxDepth: number): unknown {
  */
 export function parseShape<T>(shape: z.ZodType<T>, value: unknown, whole: string, refuse: (fault: string) => Error): T {
   const { data, error } = shape.safeParse(value);
-  if (error) throw refuse(describeIssue(error.issues[0]!, whole));
+  if (error) throw refuse(describeFault(error, whole));
   return data;
 }
 

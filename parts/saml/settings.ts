@@ -1,13 +1,14 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
-import { remoteUrl, requiredText } from "../../config/json-file.ts";
+import { parsedBy } from "../../config/config-error.ts";
+import { readFile, requiredText } from "../../config/json-file.ts";
 import {
   commonFields,
   named,
   type ProviderKind,
   type ProviderSettings,
-  readText,
+  providerUrl,
   type Sources,
   secret,
 } from "../../config/provider-entry.ts";
@@ -65,11 +66,7 @@ const entryType = (sources: Sources) =>
     .transform((entry): SamlSettings => named(entry));
 
 /** How entries of the kind `saml` are read. */
-export const SAML_ENTRIES: ProviderKind = {
-  kind: "saml",
-  entry: entryType,
-  urls: ({ metadata }: SamlSettings) => ("url" in metadata ? [metadata.url] : []),
-};
+export const SAML_ENTRIES: ProviderKind = { kind: "saml", entry: entryType };
 
 /** `Corp.Example` → `corp.example` */
 const domain = requiredText
@@ -81,18 +78,13 @@ const domain = requiredText
 /** An attribute of SAML, whose name may have dots. */
 const attribute = requiredText.transform((name): ClaimPath => [name]);
 
-/** A URL, or the path of a file. */
-const metadata = ({ isTable }: Sources) =>
-  requiredText.transform((text, { addIssue }): SamlSettings["metadata"] => {
-    if (/^https?:/.test(text)) {
-      if (remoteUrl.safeParse(text).success) return { url: text };
-      addIssue("must be an https URL without a user, password or fragment (#)");
-      return z.NEVER;
-    }
-    const xml = isTable ? null : readText(text);
-    if (xml) return { xml };
-    addIssue(isTable ? "must be an https URL" : "must be an https URL, or a file that can be read");
-    return z.NEVER;
+/** A URL, or the path of a file, which a row of the table must not name. */
+const metadata = (sources: Sources) =>
+  parsedBy(requiredText, (text): SamlSettings["metadata"] => {
+    if (!sources.isTable && !/^https?:/.test(text)) return { xml: readFile(text).trim() };
+    const { error } = providerUrl(sources).safeParse(text);
+    if (error) throw new Error(error.issues[0]!.message);
+    return { url: text };
   });
 
 const privateKey = (sources: Sources) =>

@@ -102,7 +102,11 @@ test.each([
   ["PGRST_DB_PLAN_ENABLED", "maybe", 'PGRST_DB_PLAN_ENABLED must be true or false (is "maybe")'],
   ["PGRST_LOG_LEVEL", "loud", 'PGRST_LOG_LEVEL must be crit or error or warn or info or debug (is "loud")'],
   ["PGRST_JWT_SECRET", "too short", "PGRST_JWT_SECRET must have at least 32 bytes"],
-  ["PGRST_JWT_SECRET", "@/nowhere/secret", "PGRST_JWT_SECRET names a file that cannot be read"],
+  [
+    "PGRST_JWT_SECRET",
+    "@/nowhere/secret",
+    "PGRST_JWT_SECRET names a file that cannot be read: ENOENT: no such file or directory, open '/nowhere/secret'",
+  ],
   ["PGRST_DB_SCHEMAZ", "api", "PGRST_DB_SCHEMAZ is not a known setting of PostgREST"],
   ["PGRST_APP_SETTINGS_", "7", "PGRST_APP_SETTINGS_ is not a known setting of PostgREST"],
   ["PGRST_APP_SETTINGS_a-b", "7", "PGRST_APP_SETTINGS_a-b is not a known setting of PostgREST"],

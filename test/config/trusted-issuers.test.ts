@@ -44,8 +44,16 @@ test("JWT_ISSUERS names a JSON file of issuers, of which only issuer and audienc
 });
 
 test.each<[string, () => string, string]>([
-  ["that is missing", () => join(folder, "missing.json"), "names a file that cannot be read"],
-  ["that is a folder", () => folder, "names a file that cannot be read"],
+  [
+    "that is missing",
+    () => "/nowhere",
+    "names a file that cannot be read: ENOENT: no such file or directory, open '/nowhere'",
+  ],
+  [
+    "that is a folder",
+    () => folder,
+    "names a file that cannot be read: EISDIR: illegal operation on a directory, read",
+  ],
   ["of another format", () => write("issuer: x"), "names a file that is not JSON"],
   ["with an object", () => write("{}"), "names a file in which the value must be a list of issuers"],
   ["with text in the list", () => file("x"), "names a file in which [0] must be an object"],

@@ -5,6 +5,7 @@ import {
   named,
   type ProviderKind,
   type ProviderSettings,
+  providerUrl,
   type Sources,
   secret,
 } from "../../../config/provider-entry.ts";
@@ -46,7 +47,7 @@ const oidcType = (sources: Sources) =>
       kind: z.literal("oidc"),
       ...commonFields(claimPath, OIDC_CLAIMS),
       ...clientFields(sources, ["openid", "profile", "email"]),
-      issuer: remoteUrl,
+      issuer: providerUrl(sources),
     })
     .transform((entry): OidcSettings => ({ ...named(entry), scopes: [...new Set(["openid", ...entry.scopes])] }));
 
@@ -56,9 +57,9 @@ const oauth2Type = (sources: Sources) =>
       kind: z.literal("oauth2"),
       ...commonFields(claimPath, OAUTH2_CLAIMS),
       ...clientFields(sources, []),
-      authorizationUrl: remoteUrl,
-      tokenUrl: remoteUrl,
-      userinfoUrl: remoteUrl,
+      authorizationUrl: providerUrl(sources),
+      tokenUrl: providerUrl(sources),
+      userinfoUrl: providerUrl(sources),
       issuer: remoteUrl.optional(),
     })
     .transform((entry): OAuth2Settings => ({ ...named(entry), issuer: entry.issuer ?? entry.tokenUrl }));
@@ -83,15 +84,7 @@ const clientFields = (sources: Sources, scopes: string[]) => ({
 });
 
 /** How entries of the kind `oidc` are read. */
-export const OIDC_ENTRIES: ProviderKind = {
-  kind: "oidc",
-  entry: oidcType,
-  urls: ({ issuer }: OidcSettings) => [issuer],
-};
+export const OIDC_ENTRIES: ProviderKind = { kind: "oidc", entry: oidcType };
 
 /** The same of the kind `oauth2`. */
-export const OAUTH2_ENTRIES: ProviderKind = {
-  kind: "oauth2",
-  entry: oauth2Type,
-  urls: ({ authorizationUrl, tokenUrl, userinfoUrl }: OAuth2Settings) => [authorizationUrl, tokenUrl, userinfoUrl],
-};
+export const OAUTH2_ENTRIES: ProviderKind = { kind: "oauth2", entry: oauth2Type };

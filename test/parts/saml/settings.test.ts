@@ -69,7 +69,10 @@ test.each<[unknown, string]>([
     [{ ...SAML, metadata: "http://corp.example" }],
     "[0].metadata must be an https URL without a user, password or fragment (#)",
   ],
-  [[{ ...SAML, metadata: "/nowhere" }], "[0].metadata must be an https URL, or a file that can be read"],
+  [
+    [{ ...SAML, metadata: "/nowhere" }],
+    "[0].metadata names a file that cannot be read: ENOENT: no such file or directory, open '/nowhere'",
+  ],
   [
     [{ ...SAML, keys: [{ ...PAIR, privateKey: "x" }] }],
     "[0].keys[0].privateKey must be the PEM of an RSA private key of at least 2048 bits",
@@ -105,7 +108,7 @@ test("no message contains a secret", () => {
 test("a provider on a loopback address is for tests", () => {
   const entry = { ...SAML, metadata: "http://[::1]:4000/metadata" };
   expect(errorOf([entry])).toBe(
-    "the provider corp is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
+    "[0].metadata is on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
   );
   expect(errorOf([entry], { AUTH_PROVIDERS_NETWORKS: "loopback" })).toBe("accepted");
 });
