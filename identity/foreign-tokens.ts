@@ -5,9 +5,10 @@ import type { Key } from "./keys.ts";
 import {
   type CacheUse,
   CLOCK_TOLERANCE,
-  claimsWith,
+  claimsOf,
   failedClaim,
   headerOf,
+  maySign,
   requireClaims,
   TokenError,
   VerifiedTokens,
@@ -65,11 +66,10 @@ export class ForeignTokens implements Verifier {
   #verifySignature(token: string): jwt.JwtPayload {
     const { keys } = this.#options;
     if (keys.length === 0) throw new TokenError("invalid", { part: "secret", message: "Server lacks JWT secret" });
-    for (const key of suitableKeys(keys, token)) {
-      const claims = claimsWith(key, token);
-      if (claims !== null) return claims;
-    }
-    throw broken("JWT cryptographic operation failed");
+    const header = suitableHeader(keys, token);
+    const claims = claimsOf(keys, header, token);
+    if (claims === null) throw broken("JWT cryptographic operation failed");
+    return claims;
   }
 
   #roleOf(claims: jwt.JwtPayload): string {
@@ -84,20 +84,16 @@ export class ForeignTokens implements Verifier {
 
 const broken = (message: string) => new TokenError("invalid", { part: "token", message });
 
-/** The keys that may have signed the token. Throws TokenError when there is none. The messages are PostgREST's. */
-function suitableKeys(keys: readonly Key[], token: string): readonly Key[] {
+/** The header of a token that one of the keys may have signed. Throws TokenError for any other. The messages are PostgREST's. */
+function suitableHeader(keys: readonly Key[], token: string): jwt.JwtHeader {
   const count = token.split(".").length;
   if (count !== 3) throw broken(`Expected 3 parts in JWT; got ${count}`);
   const header = headerOf(token);
-  if (!keys.some(({ algorithm }) => algorithm === header?.alg)) throw broken("Wrong or unsupported encoding algorithm");
-  const suitable = keys.filter((key) => mayVerify(key, header));
-  if (suitable.length === 0) throw broken("No suitable key or wrong key type");
-  return suitable;
+  if (header === null || !keys.some(({ algorithm }) => algorithm === header.alg))
+    throw broken("Wrong or unsupported encoding algorithm");
+  if (!keys.some((key) => maySign(key, header))) throw broken("No suitable key or wrong key type");
+  return header;
 }
-
-/** Whether the key may have signed a token with this header. A key id that is missing on either side matches. */
-const mayVerify = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
-  header?.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
 
 /** `none` is not a role: Postgres would use the login itself. */
 export function isRoleName(text: string): boolean {

@@ -9,7 +9,7 @@ import type { RemoteValue } from "./remote-value.ts";
 import {
   type CacheUse,
   CLOCK_TOLERANCE,
-  claimsWith,
+  claimsOf,
   failedClaim,
   headerOf,
   IssuerUnavailable,
@@ -94,19 +94,9 @@ export class IssuerTokens {
     const known = await keys.current().catch((cause) => {
       throw new IssuerUnavailable(issuer.issuer, { cause });
     });
-    const claims = this.#claimsWith(known, header, token) ?? this.#claimsWith(await keys.newer(), header, token);
-    if (claims !== null) return claims;
+    const claims = claimsOf(known, header, token) ?? claimsOf(await keys.newer(), header, token);
+    if (claims?.iss === issuer.issuer) return claims;
     throw new TokenError("invalid", { part: "token", message: "JWT cryptographic operation failed" });
-  }
-
-  /** Null if none of the keys that may have this id has signed the token, or if it is of another issuer. */
-  #claimsWith(keys: readonly Key[], { alg, kid }: jwt.JwtHeader, token: string): jwt.JwtPayload | null {
-    for (const key of keys) {
-      const mayBe = key.algorithm === alg && (kid === undefined || key.kid === null || key.kid === kid);
-      const claims = mayBe ? claimsWith(key, token) : null;
-      if (claims?.iss === this.#options.issuer.issuer) return claims;
-    }
-    return null;
   }
 
   #roleOf(claims: jwt.JwtPayload): string {

@@ -101,11 +101,21 @@ export function headerOf(token: string): jwt.JwtHeader | null {
   }
 }
 
+/** The claims of a token that one of the keys has signed; null if none has. They are not checked yet. */
+export function claimsOf(keys: readonly Key[], header: jwt.JwtHeader, token: string): jwt.JwtPayload | null {
+  for (const key of keys) {
+    const claims = maySign(key, header) ? claimsWith(key, token) : null;
+    if (claims !== null) return claims;
+  }
+  return null;
+}
+
+/** Whether the key may have signed a token with this header. A key id that is missing on either side matches. */
+export const maySign = ({ algorithm, kid }: Key, header: jwt.JwtHeader): boolean =>
+  header.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
+
 /** Null when the key has not signed the token. The claims are not checked yet. */
-export function claimsWith(
-  { verify, algorithm }: Pick<Key, "verify" | "algorithm">,
-  token: string,
-): jwt.JwtPayload | null {
+export function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
   try {
     const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
     const claims = jwt.verify(token, verify, options);

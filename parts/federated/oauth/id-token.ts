@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JwtPayload } from "jsonwebtoken";
 import { readPublicKeys } from "../../../identity/remote-keys.ts";
-import { CLOCK_TOLERANCE, claimsWith, headerOf, requireClaims, TokenError } from "../../../identity/verified-tokens.ts";
+import { CLOCK_TOLERANCE, claimsOf, headerOf, requireClaims, TokenError } from "../../../identity/verified-tokens.ts";
 import type { SentIdToken } from "../../../rest-gateway/auth/federated.ts";
 import { signInFailure } from "../failure.ts";
 import type { OidcSettings } from "./settings.ts";
@@ -12,13 +12,7 @@ type KeySet = { readonly keys: unknown };
 /** The claims of a token that one of these keys has signed; null if none has. */
 export function signedClaims({ idToken }: SentIdToken, keys: KeySet): JwtPayload | null {
   const header = headerOf(idToken);
-  if (header === null) return null;
-  for (const key of readPublicKeys({ ...keys })) {
-    const mayBe = key.algorithm === header.alg && (header.kid === undefined || key.kid === header.kid);
-    const claims = mayBe ? claimsWith(key, idToken) : null;
-    if (claims !== null) return claims;
-  }
-  return null;
+  return header && claimsOf(readPublicKeys({ ...keys }), header, idToken);
 }
 
 /** Throws Problem for the first claim that fails. Source: OpenID Connect Core 1.0, 3.1.3.7 and 3.2.2.9. */
