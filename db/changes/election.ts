@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { pause } from "../repeat.ts";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** The first key of the advisory lock that the elected process holds. The second is that of the slot. */
@@ -29,7 +29,7 @@ export class Election {
         .query("select pg_try_advisory_xact_lock_shared($1, $2) as free", [LOCK, this.#key])
         .catch(() => ({ rows: [] }));
       if (rows[0]?.free) return;
-      await sleep(INTERVAL, null, { ref: false, signal }).catch(() => {});
+      await pause(INTERVAL, signal);
     }
   }
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { pause } from "../repeat.ts";
 import { comparePositions, laterOf, type Position } from "./change.ts";
 import { DESCRIBED, DESCRIBED_AGAIN, type Entry, type Found, LENGTH_BYTES, type SharedLog } from "./shared-log.ts";
 import type { ChangeSink } from "./source.ts";
@@ -87,7 +87,7 @@ export class LogFollower {
   }
 
   #pause(milliseconds: number): Promise<unknown> {
-    return sleep(milliseconds, null, { ref: false, signal: this.#stopping.signal }).catch(() => {});
+    return pause(milliseconds, this.#stopping.signal);
   }
 
   /** Says that changes are wanted, also while what was read is not decoded because readers are slow. */

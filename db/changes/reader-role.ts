@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { every, pause } from "../repeat.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { Head, SharedLog } from "./shared-log.ts";
 import type { SlotReader, SlotUser } from "./slot-reader.ts";
@@ -48,7 +48,7 @@ export class ReaderRole implements SlotUser {
       const isWanted = await this.#options.log.isWanted().catch(() => null);
       if (isWanted !== null) this.#hear(isWanted);
       if (isWanted) return;
-      await sleep(ASK, null, { ref: false, signal }).catch(() => {});
+      await pause(ASK, signal);
     }
   }
 
@@ -58,13 +58,12 @@ export class ReaderRole implements SlotUser {
     const { log, pool, maxBytes } = this.#options;
     const head = { stream, ancestors, reader: this.#name };
     await log.begin(head, start, live.lsn);
-    const beats = setInterval(() => this.#beat(head), BEAT);
-    beats.unref();
+    const beats = every(BEAT, () => this.#beat(head));
     return new LogWriter({
       ...{ log, pool, maxBytes },
       beginning: { start, stream },
       onFailure: (error) => this.#restart(error === "lost"),
-      onEnd: () => clearInterval(beats),
+      onEnd: () => void beats.stop(),
     });
   }
 
@@ -73,14 +72,10 @@ export class ReaderRole implements SlotUser {
     this.#answeredAt = Date.now();
   }
 
-  #beat(head: Head): void {
-    this.#options.log.beat(head).then(
-      (answer) => {
-        if (answer !== "lost") this.#hear(answer === "wanted");
-        if (answer !== "wanted") this.#restart(answer === "lost");
-      },
-      () => this.#restart(false),
-    );
+  async #beat(head: Head): Promise<void> {
+    const answer = await this.#options.log.beat(head).catch(() => null);
+    if (answer === "wanted" || answer === "unwanted") this.#hear(answer === "wanted");
+    if (answer !== "wanted") this.#restart(answer === "lost");
   }
 
   /** The connection begins again at what was acknowledged. */

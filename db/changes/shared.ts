@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { every, type Repetition } from "../repeat.ts";
 import { Election } from "./election.ts";
 import { LogFollower } from "./log-follower.ts";
 import type { Mark } from "./position.ts";
@@ -30,10 +30,9 @@ export class SharedSource implements ChangeSource {
   readonly #options: SharedSourceOptions;
   readonly #reader: SlotReader;
   readonly #mark = new RestingMark();
-  readonly #closing = new AbortController();
   /** The stream of the server and the end of its log. */
   #server: ServerEnd | null = null;
-  #looking: Promise<void> = Promise.resolve();
+  #looks: Repetition | null = null;
   #follower: LogFollower | null = null;
   #following: Promise<void> = Promise.resolve();
 
@@ -64,7 +63,9 @@ export class SharedSource implements ChangeSource {
 
   start(): void {
     this.#reader.start();
-    this.#looking = this.#lookAgainAndAgain();
+    // Without a database, what the last look has found stays.
+    this.#looks = every(LOOK, () => this.#look());
+    this.#looks.now();
   }
 
   open(sink: ChangeSink): void {
@@ -79,19 +80,9 @@ export class SharedSource implements ChangeSource {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
     this.rest();
     this.#options.log.close();
-    await Promise.all([this.#reader.close(), this.#looking, this.#following]);
-  }
-
-  async #lookAgainAndAgain(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      // Without a database, what the last look has found stays.
-      await this.#look().catch(() => {});
-      await sleep(LOOK, null, { ref: false, signal }).catch(() => {});
-    }
+    await Promise.all([this.#reader.close(), this.#looks?.stop(), this.#following]);
   }
 
   async #look(): Promise<void> {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { every, pause } from "../repeat.ts";
 import type { Election } from "./election.ts";
 import type { Ancestors } from "./position.ts";
 import { ReplicationConnection, type StreamHandler } from "./replication.ts";
@@ -154,7 +154,7 @@ export class SlotReader {
 
   /** Connects, prepares the slot and streams it, again and again. */
   async #run(): Promise<void> {
-    for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
+    for (let wait = RECONNECT_MILLISECONDS; !this.#isClosed; wait = Math.min(2 * wait, MAX_RECONNECT_MILLISECONDS)) {
       const { connectionString, settings, election } = this.#options;
       await election?.untilFree(this.#closing.signal);
       if (this.#isClosed) return;
@@ -162,25 +162,25 @@ export class SlotReader {
       this.#connection = connection;
       try {
         await this.#serve(connection);
-        pause = RECONNECT_MILLISECONDS;
+        wait = RECONNECT_MILLISECONDS;
       } catch (error) {
         this.#failure = (error as Error).message;
         this.#isUseless = (error as { code?: string }).code === UNDEFINED;
-        if (!this.#isClosed && connection !== this.#rested) this.#report(error as Error, pause);
+        if (!this.#isClosed && connection !== this.#rested) this.#report(error as Error, wait);
       }
       // Otherwise it is closed by `close`, which waits for the server.
       if (!this.#isClosed) connection.destroy();
-      if (this.isStreaming) pause = RECONNECT_MILLISECONDS;
+      if (this.isStreaming) wait = RECONNECT_MILLISECONDS;
       this.#handler?.end();
       this.#handler = null;
-      if (!this.#isClosed) await sleep(pause, null, { ref: false, signal: this.#closing.signal }).catch(() => {});
+      if (!this.#isClosed) await pause(wait, this.#closing.signal);
     }
   }
 
   /** While a version replaces another one, the slot is taken for some seconds: only after the longest pause is it a fault. */
-  #report(error: Error, pause: number): void {
+  #report(error: Error, wait: number): void {
     if (!(error instanceof SlotTaken)) this.#options.onError(error);
-    else if (pause === MAX_RECONNECT_MILLISECONDS && !this.#warned.has(error.message)) {
+    else if (wait === MAX_RECONNECT_MILLISECONDS && !this.#warned.has(error.message)) {
       this.#warned.add(error.message);
       this.#options.onWarning(error.message);
     }
@@ -196,19 +196,12 @@ export class SlotReader {
     await this.#server.openSlot(connection, slot, this.#isUseless);
     this.#failure = null;
     this.#movable = 0n;
-    let isTicking = false;
-    const tick = () => {
-      if (isTicking) return;
-      isTicking = true;
-      this.#tick(connection)
-        .catch((error: Error) => connection.fail(error))
-        .finally(() => {
-          isTicking = false;
-        });
-    };
-    tick();
-    const ticks = setInterval(tick, TICK_MILLISECONDS);
-    ticks.unref();
+    const ticks = every(
+      TICK_MILLISECONDS,
+      () => this.#tick(connection),
+      (error) => connection.fail(error),
+    );
+    ticks.now();
     const waiting = new AbortController();
     connection.ended.then(() => waiting.abort());
     try {
@@ -221,7 +214,7 @@ export class SlotReader {
       this.#handler = await this.#user.open({ ...beginning, stream, ancestors });
       await connection.stream(slot.name, publication, this.#handler);
     } finally {
-      clearInterval(ticks);
+      void ticks.stop();
     }
   }
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { pause } from "../repeat.ts";
 import { type Ancestors, parseLsn, walStream } from "./position.ts";
 import type { ReplicationConnection } from "./replication.ts";
 import { openSlot, type ReplicationSlot } from "./replication-slot.ts";
@@ -57,7 +57,7 @@ export class SlotServer {
     // It is awaited below.
     opening.catch(() => {});
     while (!opened.signal.aborted) {
-      await sleep(HELP, null, { ref: false, signal: opened.signal }).catch(() => {});
+      await pause(HELP, opened.signal);
       if (!opened.signal.aborted) await logTransactions(this.#primary).catch(() => {});
     }
     return opening;

@@ -148,12 +148,10 @@ export class Client {
   readonly held: Record<Held, number> = { connections: 0, sockets: 0, channels: 0 };
   /** Used by Clients only: of a site, its networks among the clients. */
   networks = 0;
-  /** Used by the ledger only: what it was granted since the others were told, */
+  /** For the ledger: what it was granted since the last exchange. */
   unshared = 0;
-  /** whether it will be told next, */
+  /** For the ledger: whether the next exchange includes it. */
   isListed = false;
-  /** and whether what it has left is what all processes together know. */
-  isShared = false;
   readonly #shared: Shared;
   readonly #rates: Partial<Record<Rate, IntervalCount>> = {};
   /** Requests that may follow, at the time `#at`; a new client has the whole limit. */
@@ -215,7 +213,6 @@ export class Client {
     if (!(Math.abs(left) <= limit)) return;
     this.#tokens = left - this.unshared;
     this.#at = this.#shared.now();
-    this.isShared = true;
   }
 
   /** The present count; per second, that of the last whole second. */

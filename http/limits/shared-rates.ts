@@ -41,16 +41,14 @@ type Listed = { readonly client: Client; readonly limit: number };
 export class SharedRates implements RateLedger {
   readonly #redis: Redis;
   #listed: Listed[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  /** Of the timer. */
-  #delay = Number.POSITIVE_INFINITY;
-  #isExchanging = false;
+  /** Until the exchange has ended: only one at a time, and the next one has whatever came meanwhile. */
+  #timer: NodeJS.Timeout | null = null;
 
   constructor(redis: Redis) {
     this.#redis = redis;
   }
 
-  /** Tells the others about the client soon; at once if this process knows nothing of it. */
+  /** Tells the others about the client soon. */
   add(client: Client, limit: number): void {
     if (!this.#redis.isReady) {
       client.unshared = 0;
@@ -59,30 +57,17 @@ export class SharedRates implements RateLedger {
     if (client.isListed) return;
     client.isListed = true;
     this.#listed.push({ client, limit });
-    this.#exchangeAfter(client.isShared ? INTERVAL : 0);
+    this.#timer ??= setTimeout(() => this.#exchange(), INTERVAL).unref();
   }
 
-  /** Within so many milliseconds. */
-  #exchangeAfter(milliseconds: number): void {
-    if (milliseconds >= this.#delay) return;
-    clearTimeout(this.#timer);
-    this.#delay = milliseconds;
-    this.#timer = setTimeout(() => this.#exchangeNow(), milliseconds).unref();
-  }
-
-  /** Only one exchange at a time: the next one has whatever came meanwhile. */
-  async #exchangeNow(): Promise<void> {
-    this.#delay = Number.POSITIVE_INFINITY;
-    if (this.#isExchanging) return;
-    this.#isExchanging = true;
+  async #exchange(): Promise<void> {
     const listed = this.#listed;
     this.#listed = [];
     const calls = Array.from({ length: Math.ceil(listed.length / MAX_PER_CALL) }, (_, i) =>
       this.#take(listed.slice(i * MAX_PER_CALL, (i + 1) * MAX_PER_CALL)),
     );
     await Promise.all(calls);
-    this.#isExchanging = false;
-    if (this.#listed.length > 0) this.#exchangeAfter(INTERVAL);
+    this.#timer = this.#listed.length > 0 ? setTimeout(() => this.#exchange(), INTERVAL).unref() : null;
   }
 
   async #take(listed: readonly Listed[]): Promise<void> {
@@ -97,7 +82,6 @@ export class SharedRates implements RateLedger {
       for (const [i, { client, limit }] of listed.entries()) client.learn(Number(left[i]), limit);
     } catch {
       // The connection is lost, which is in the log: this process goes on alone.
-      for (const { client } of listed) client.isShared = false;
     }
   }
 }

@@ -1,6 +1,7 @@
 import type { Position } from "../../db/changes/change.ts";
 import type { Entry, Found, Head, SharedLog } from "../../db/changes/shared-log.ts";
-import { type Redis, type RedisConnection, scriptOf } from "./redis.ts";
+import { type Redis, scriptOf } from "./redis.ts";
+import type { RedisConnection } from "./redis-servers.ts";
 
 /** Milliseconds after which the reader counts as gone, */
 const READER_TTL = 5000;
@@ -104,6 +105,8 @@ export class RedisLog implements SharedLog {
   readonly #maxBytes: number;
   /** Its commands wait for entries. */
   #connection: RedisConnection | null = null;
+  /** The `connectedAt` of the server to which it is. */
+  #connectedAt = Number.NaN;
   #isClosed = false;
 
   constructor({ redis, publication, maxBytes }: RedisLogOptions) {
@@ -140,9 +143,7 @@ export class RedisLog implements SharedLog {
   }
 
   async read(stream: string, after: Position | null): Promise<Entry[]> {
-    const connection = this.#connection ?? (await this.#redis.connect(MAX_WAIT));
-    this.#connection = connection;
-    if (this.#isClosed) this.close();
+    const connection = await this.#connect();
     const from = after === null ? "0-0" : textOf(after);
     const command = ["XREAD", "COUNT", `${MAX_ENTRIES}`, "BLOCK", `${WAIT}`, "STREAMS", this.#logOf(stream), from];
     try {
@@ -153,6 +154,18 @@ export class RedisLog implements SharedLog {
       if (this.#connection === connection) this.#connection = null;
       throw error;
     }
+  }
+
+  /** The connection, or another one where the data are now. */
+  async #connect(): Promise<RedisConnection> {
+    const { connectedAt } = this.#redis;
+    if (this.#connection !== null && this.#connectedAt === connectedAt) return this.#connection;
+    this.#connection?.close();
+    this.#connection = await this.#redis.connect(MAX_WAIT);
+    this.#connectedAt = connectedAt;
+    const connection = this.#connection;
+    if (this.#isClosed) this.close();
+    return connection;
   }
 
   close(): void {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { every, type Repetition } from "../../db/repeat.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { PeerListener, Peers } from "./peers.ts";
 import type { Redis } from "./redis.ts";
@@ -37,7 +38,7 @@ export class RedisPeers implements Peers {
   #connection = 0;
   /** Whether something could not be handed over since the last sign of life. */
   #isBehind = false;
-  #timer: NodeJS.Timeout | undefined;
+  #heartbeat: Repetition | null = null;
   #lost = 0;
 
   constructor(options: RedisPeersOptions) {
@@ -55,7 +56,7 @@ export class RedisPeers implements Peers {
       onMessage: (text, channel) => this.#receive(text, channel === this.#all, listener),
       onReady: () => this.#renew(),
     });
-    this.#timer = setInterval(() => this.#beat(listener), HEARTBEAT).unref();
+    this.#heartbeat = every(HEARTBEAT, () => this.#beat(listener));
   }
 
   async send(message: unknown, to?: string): Promise<boolean> {
@@ -67,7 +68,7 @@ export class RedisPeers implements Peers {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    await this.#heartbeat?.stop();
     await this.#publish("bye");
   }
 

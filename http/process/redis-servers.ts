@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import type { ConnectionOptions } from "node:tls";
 import type { createClient, RESP_TYPES } from "@redis/client";
 import { parseRedisUrl, type RedisHost, type RedisLogin, type RedisUrl } from "../../config/redis-url.ts";
 
@@ -23,7 +22,6 @@ export const isElsewhere = ({ message }: Error): boolean => ELSEWHERE.test(messa
 export class RedisServers {
   readonly #library: Library;
   readonly #url: RedisUrl;
-  #tls: ConnectionOptions | null = null;
 
   constructor(library: Library, url: string) {
     this.#library = library;
@@ -32,34 +30,32 @@ export class RedisServers {
 
   /** Rejects if none is found. In a cluster it is the node that has `key`: all keys of the service have the same hash tag. */
   async find(key: string): Promise<RedisHost> {
-    const { kind, hosts, primary } = this.#url;
-    await this.readCertificates();
+    const { kind, hosts, primary, login, sentinelLogin } = this.#url;
     if (kind === "server") return hosts[0]!;
-    if (kind === "sentinel") return this.#vote(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary], addressOfPrimary);
-    return this.#vote(["EXISTS", key], addressOfNode);
-  }
-
-  /** They are read again for each connection, because they are renewed. */
-  async readCertificates(): Promise<void> {
-    const { tls } = this.#url;
-    if (tls === null) return;
-    const read = (file: string) => (file === "" ? undefined : readFile(file));
-    const [ca, cert, key] = await Promise.all([tls.ca, tls.cert, tls.key].map(read));
-    this.#tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+    const askSentinel = async (host: RedisHost) =>
+      primaryIn(await this.#ask(host, sentinelLogin, ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary]));
+    const askNode = async (host: RedisHost) => {
+      const error = await this.#ask(host, login, ["EXISTS", key]).then(
+        () => null,
+        (error: Error) => error,
+      );
+      return error === null ? host : nodeIn(error, host);
+    };
+    return this.#vote(kind === "sentinel" ? askSentinel : askNode);
   }
 
   clientOf(host: RedisHost, RESP: 2 | 3): RedisClient {
     const { login, database } = this.#url;
-    return this.#client(host, login, { database, name: "content-service", RESP });
+    return this.#client(host, login, CONNECT_TIMEOUT, { database, name: "content-service", RESP });
   }
 
   #client(
     { host, port }: RedisHost,
     { username, password }: RedisLogin,
+    connectTimeout: number,
     options: object,
-    connectTimeout = CONNECT_TIMEOUT,
-  ) {
-    const tls = this.#tls && { ...this.#tls, tls: true, ...(isIP(host) === 0 && { servername: host }) };
+  ): RedisClient {
+    const tls = this.#tls && { ...this.#tls, ...(isIP(host) === 0 && { servername: host }) };
     return this.#library.createClient({
       ...options,
       ...(username !== "" && { username }),
@@ -70,63 +66,66 @@ export class RedisServers {
     }) as unknown as RedisClient;
   }
 
+  /** The certificates are read again for each connection, because they are renewed. */
+  get #tls() {
+    const { tls } = this.#url;
+    const read = (file: string) => (file === "" ? undefined : readFileSync(file));
+    return tls && { tls: true, ca: read(tls.ca), cert: read(tls.cert), key: read(tls.key) };
+  }
+
   /** Asks all hosts, because one may be cut off from the others and know only what was. The answer of most counts. */
-  async #vote(command: string[], read: (answer: unknown, from: RedisHost) => RedisHost | null): Promise<RedisHost> {
-    const answers = await Promise.allSettled(
-      this.#url.hosts.map(async (host) => {
-        const found = read(await this.#ask(host, command), host);
-        if (found === null) throw new Error("it knows no primary of this name");
-        return found;
-      }),
-    );
-    const votes = new Map<string, { readonly host: RedisHost; count: number }>();
-    const faults: string[] = [];
-    for (const [i, answer] of answers.entries()) {
-      if (answer.status === "rejected") {
-        const { host, port } = this.#url.hosts[i]!;
-        faults.push(`${host}:${port}: ${(answer.reason as Error).message}`);
-      } else {
-        const { host, port } = answer.value;
-        const vote = votes.get(`${host}:${port}`) ?? { host: answer.value, count: 0 };
-        vote.count++;
-        votes.set(`${host}:${port}`, vote);
-      }
-    }
-    const [most] = [...votes.values()].sort((a, b) => b.count - a.count);
-    if (most === undefined) throw new Error(`no server says which one has the data: ${faults.join("; ")}`);
-    return most.host;
+  async #vote(ask: (host: RedisHost) => Promise<RedisHost>): Promise<RedisHost> {
+    const answers = await Promise.allSettled(this.#url.hosts.map(ask));
+    const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    const votesOf = ({ host, port }: RedisHost) => found.filter((other) => other.host === host && other.port === port);
+    const [most] = found.toSorted((a, b) => votesOf(b).length - votesOf(a).length);
+    if (most) return most;
+    const faults = answers.map((answer, i) => {
+      const { host, port } = this.#url.hosts[i]!;
+      return `${host}:${port}: ${answer.status === "rejected" && (answer.reason as Error).message}`;
+    });
+    throw new Error(`no server says which one has the data: ${faults.join("; ")}`);
   }
 
-  /** The reply, or the error with which the server refers to another one. */
-  async #ask(host: RedisHost, command: string[]): Promise<unknown> {
-    const { kind, login, sentinelLogin } = this.#url;
-    const client = this.#client(host, kind === "sentinel" ? sentinelLogin : login, { RESP: 2 }, ASK_TIMEOUT);
-    client.on("error", () => {});
-    const close = () => {
-      if (client.isOpen) client.destroy();
-    };
-    const timer = setTimeout(close, ASK_TIMEOUT);
-    try {
-      await client.connect();
-      return await client.sendCommand(command).catch((error: Error) => {
-        if (MOVED.test(error.message)) return error;
-        throw error;
-      });
-    } finally {
-      clearTimeout(timer);
-      close();
-    }
+  async #ask(host: RedisHost, login: RedisLogin, command: string[]): Promise<unknown> {
+    const connection = await openRedis(this.#client(host, login, ASK_TIMEOUT, { RESP: 2 }), ASK_TIMEOUT);
+    return connection.send(command, ASK_TIMEOUT).finally(connection.close);
   }
 }
 
-/** `["10.0.0.1", "6379"]`; null for a name that the Sentinel does not know. */
-function addressOfPrimary(answer: unknown): RedisHost | null {
+/** The primary in the reply of a Sentinel: `["10.0.0.1", "6379"]`; null for a name that it does not know. */
+function primaryIn(answer: unknown): RedisHost {
   const [host, port] = (answer as [string, string] | null) ?? [];
-  return host === undefined ? null : { host, port: Number(port) };
+  if (host === undefined) throw new Error("it knows no primary of this name");
+  return { host, port: Number(port) };
 }
 
-function addressOfNode(answer: unknown, from: RedisHost): RedisHost {
-  if (!(answer instanceof Error)) return from;
-  const [, host, port] = MOVED.exec(answer.message)!;
-  return { host: host === "" || host === "?" ? from.host : host!, port: Number(port) };
+/** The node in the error with which another one refers to it. Throws any other error. */
+function nodeIn(error: Error, from: RedisHost): RedisHost {
+  const [, host, port] = MOVED.exec(error.message) ?? [];
+  if (host === undefined) throw error;
+  return { host: host === "" || host === "?" ? from.host : host, port: Number(port) };
+}
+
+export type RedisConnection = {
+  /** Rejects if there is no reply within so many milliseconds: then the connection is closed. */
+  send(command: string[], timeout: number): Promise<unknown>;
+  close(): void;
+};
+
+/** Connects a client. Rejects if that takes more milliseconds. */
+export async function openRedis(client: RedisClient, timeout: number, options = {}): Promise<RedisConnection> {
+  client.on("error", () => {});
+  const close = () => {
+    if (client.isOpen) client.destroy();
+  };
+  const within = <T>(milliseconds: number, answer: Promise<T>) => {
+    const timer = setTimeout(close, milliseconds);
+    return answer.finally(() => clearTimeout(timer));
+  };
+  await within(timeout, client.connect()).catch((error) => {
+    close();
+    throw error;
+  });
+  return { close, send: (command, timeout) => within(timeout, client.sendCommand(command, options)) };
 }

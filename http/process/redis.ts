@@ -1,8 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { RedisHost } from "../../config/redis-url.ts";
+import { every, retry } from "../../db/repeat.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { isElsewhere, type Library, type RedisClient, RedisServers } from "./redis-servers.ts";
+import {
+  isElsewhere,
+  type Library,
+  openRedis,
+  type RedisClient,
+  type RedisConnection,
+  RedisServers,
+} from "./redis-servers.ts";
 
 export type RedisOptions = {
   /** `rediss://user:password@host:6379/0`, or a URL of Sentinels or of a cluster. */
@@ -35,6 +43,9 @@ type Subscription = {
   onReady(): void;
 };
 
+/** A connection from its first attempt to its loss. */
+type Session = { readonly client: RedisClient; readonly server: RedisHost; lose(error: Error): void };
+
 /**
  * The connection of this process to Valkey or Redis, which instances share. While it is lost,
  * commands are refused at once, and each process goes on alone.
@@ -44,20 +55,14 @@ export class Redis {
   readonly #library: Library;
   readonly #options: RedisOptions;
   readonly #servers: RedisServers;
-  /** The server of the connection. */
-  #server: RedisHost | null = null;
+  readonly #closing = new AbortController();
   /** Null between two attempts to connect. */
-  #client: RedisClient | null = null;
-  /** Further connections to the same server. */
-  readonly #others = new Set<RedisClient>();
+  #session: Session | null = null;
   #isReady = false;
   /** When it was connected, in milliseconds of a monotonic clock. */
   connectedAt = Number.NEGATIVE_INFINITY;
   #subscription: Subscription | null = null;
   #unsent = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** The latest attempt to connect; null if it was given up. */
-  #attempt: object | null = null;
   /** Why there is no connection; null if there is one, and undefined before the first attempt has ended. */
   #fault: string | null | undefined;
   /** Why the server has refused the last command; null if it has not. */
@@ -73,7 +78,9 @@ export class Redis {
   /** Begins to connect. The client library is loaded only where it is used. */
   static async open(options: RedisOptions): Promise<Redis> {
     const redis = new Redis(await import("@redis/client"), options);
-    void redis.#connect();
+    const { signal } = redis.#closing;
+    const onError = (error: Error) => redis.#miss(error);
+    retry(() => redis.#connect(), { first: RECONNECT, signal, onError }).catch(() => {});
     return redis;
   }
 
@@ -110,45 +117,17 @@ export class Redis {
   /** May be called once. */
   subscribe(channels: readonly string[], listener: Omit<Subscription, "channels">): void {
     this.#subscription = { channels, ...listener };
-    if (this.#client !== null && this.#isReady) void this.#subscribe(this.#client, this.#subscription);
-  }
-
-  async #subscribe(client: RedisClient, { channels, onMessage, onReady }: Subscription): Promise<void> {
-    try {
-      await client.subscribe([...channels], (text, channel) => {
-        if (this.#client === client) onMessage(text, channel);
-      });
-      if (this.#client !== client) return;
-      this.#isReady = true;
-      onReady();
-    } catch (error) {
-      this.#lose(client, error as Error);
-    }
+    const session = this.#session;
+    if (session !== null && this.#isReady) this.#subscribe(session.client).then(listener.onReady, session.lose);
   }
 
   /**
-   * Another connection, for commands that wait. Its owner closes it. Strings in replies are buffers. Rejects if the server accepts it
-   * and does not answer within so many milliseconds.
+   * Another connection to the same server, for commands that wait. Its owner closes it. Strings in replies are buffers. Rejects if the
+   * server accepts it and does not answer within so many milliseconds.
    */
   async connect(timeout: number): Promise<RedisConnection> {
-    if (!this.#isReady || this.#server === null) throw new Error("there is no connection to REDIS_URL");
-    const client = this.#servers.clientOf(this.#server, 2);
-    client.on("error", () => {});
-    this.#others.add(client);
-    const typeMapping = { [this.#library.RESP_TYPES.BLOB_STRING]: Buffer };
-    const close = () => {
-      this.#others.delete(client);
-      if (client.isOpen) client.destroy();
-    };
-    const within = <T>(milliseconds: number, answer: Promise<T>) => {
-      const timer = setTimeout(close, milliseconds);
-      return answer.finally(() => clearTimeout(timer));
-    };
-    await within(timeout, client.connect()).catch((error) => {
-      close();
-      throw error;
-    });
-    return { close, send: (command, timeout) => within(timeout, client.sendCommand(command, { typeMapping })) };
+    const client = this.#servers.clientOf(this.#ready().server, 2);
+    return openRedis(client, timeout, { typeMapping: { [this.#library.RESP_TYPES.BLOB_STRING]: Buffer } });
   }
 
   registerMetrics(metrics: Metrics): void {
@@ -161,20 +140,25 @@ export class Redis {
   }
 
   close(): void {
-    this.#drop();
+    this.#closing.abort();
+    this.#session?.lose(new Error("closed"));
+  }
+
+  #ready(): Session {
+    if (!this.#isReady || this.#session === null) throw new Error("there is no connection to REDIS_URL");
+    return this.#session;
   }
 
   /** A command that the server refuses, such as one that the user lacks the right to, is in the log once. */
   async #send<T>(command: (client: RedisClient) => Promise<T>): Promise<T> {
-    const client = this.#client;
-    if (!this.#isReady || client === null) throw new Error("there is no connection to REDIS_URL");
+    const session = this.#ready();
     try {
-      const result = await command(client);
+      const result = await command(session.client);
       this.#refusal = null;
       return result;
     } catch (error) {
-      if (isElsewhere(error as Error)) this.#lose(client, error as Error);
-      else if (this.#client === client) this.#refuse(error as Error);
+      if (isElsewhere(error as Error)) session.lose(error as Error);
+      else if (this.#session === session) this.#refuse(error as Error);
       throw error;
     }
   }
@@ -184,26 +168,50 @@ export class Redis {
     this.#refusal = message;
   }
 
-  /** The library would reconnect too, but it does not notice a server that accepts commands and never answers. */
-  async #connect(): Promise<void> {
-    const attempt = {};
-    this.#attempt = attempt;
-    const server = await this.#servers.find(this.#nothing).catch((error: Error) => error);
-    if (this.#attempt !== attempt) return;
-    if (server instanceof Error) return this.#miss(server);
+  /**
+   * Connects, and rejects when the connection is lost. The library would reconnect too, but it does not notice a server that accepts
+   * commands and never answers.
+   */
+  async #connect(): Promise<never> {
+    const server = await this.#servers.find(this.#nothing);
+    this.#closing.signal.throwIfAborted();
     const client = this.#servers.clientOf(server, 3);
-    this.#server = server;
-    this.#client = client;
-    client.on("error", (error: Error) => this.#lose(client, error));
-    const opening = client.connect();
-    this.#watch(client, opening);
+    const lost = Promise.withResolvers<never>();
+    const lose = (error: Error) => {
+      if (this.#session?.client === client) this.#isReady = false;
+      lost.reject(error);
+    };
+    this.#session = { client, server, lose };
+    client.on("error", lose);
+    let missed = 0;
+    const pings = every(PING_INTERVAL, () => {
+      if (missed++ >= MAX_MISSED) return lose(new Error("the server does not answer"));
+      this.#ping(client).then(() => {
+        missed = 0;
+      }, lose);
+    });
     try {
-      await opening;
-      await this.#ping(client);
-      if (this.#client === client) await this.#connected(client);
-    } catch (error) {
-      this.#lose(client, error as Error);
+      await Promise.race([this.#begin(client), lost.promise]);
+      return await lost.promise;
+    } finally {
+      void pings.stop();
+      this.#session = null;
+      this.#isReady = false;
+      if (client.isOpen) client.destroy();
     }
+  }
+
+  async #begin(client: RedisClient): Promise<void> {
+    await client.connect();
+    await this.#ping(client);
+    await this.#subscribe(client);
+    if (this.#session?.client !== client) return;
+    this.#refusal = null;
+    this.#isReady = true;
+    this.connectedAt = performance.now();
+    if (this.#fault) this.#options.log.info(`REDIS_URL answers again: ${SHARED}`);
+    this.#fault = null;
+    this.#subscription?.onReady();
   }
 
   /** A key that never exists. */
@@ -218,63 +226,20 @@ export class Redis {
     });
   }
 
-  /** Loses the connection if the answer is late, and then asks again and again. */
-  #watch(client: RedisClient, answer: Promise<unknown>, missed = 0): void {
-    let isAnswered = false;
-    answer.then(
-      () => {
-        isAnswered = true;
-      },
-      (error) => this.#lose(client, error),
-    );
-    const next = () => {
-      if (this.#client !== client) return;
-      if (isAnswered) this.#watch(client, this.#ping(client));
-      else if (missed + 1 < MAX_MISSED) this.#watch(client, answer, missed + 1);
-      else this.#lose(client, new Error("the server does not answer"));
-    };
-    setTimeout(next, PING_INTERVAL).unref();
-  }
-
-  async #connected(client: RedisClient): Promise<void> {
-    this.#refusal = null;
-    if (this.#subscription) await this.#subscribe(client, this.#subscription);
-    if (this.#client !== client) return;
-    this.#isReady = true;
-    this.connectedAt = performance.now();
-    if (this.#fault) this.#options.log.info(`REDIS_URL answers again: ${SHARED}`);
-    this.#fault = null;
+  async #subscribe(client: RedisClient): Promise<void> {
+    const { channels = [], onMessage } = this.#subscription ?? {};
+    if (onMessage === undefined) return;
+    await client.subscribe([...channels], (text, channel) => {
+      if (this.#session?.client === client) onMessage(text, channel);
+    });
   }
 
   /** One line for each loss, however many attempts follow. */
-  #lose(client: RedisClient, error: Error): void {
-    if (this.#client !== client) return;
-    this.#drop();
-    this.#miss(error);
-  }
-
   #miss({ message }: Error): void {
     if (!this.#fault) this.#options.log.warn(`REDIS_URL does not answer, so ${NOT_SHARED}: ${message}`);
     this.#fault = message;
-    this.#timer = setTimeout(() => this.#connect(), RECONNECT).unref();
-  }
-
-  #drop(): void {
-    const client = this.#client;
-    clearTimeout(this.#timer);
-    this.#attempt = null;
-    this.#client = null;
-    this.#isReady = false;
-    for (const each of client ? [client, ...this.#others] : this.#others) if (each.isOpen) each.destroy();
-    this.#others.clear();
   }
 }
-
-export type RedisConnection = {
-  /** Rejects if there is no reply within so many milliseconds: then the connection is closed. */
-  send(command: string[], timeout: number): Promise<unknown>;
-  close(): void;
-};
 
 /** A script by its SHA-1, under which the server keeps it. */
 export type Script = { readonly text: string; readonly sha: string };
