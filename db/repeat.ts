@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Waits for so many milliseconds, or until `signal` is aborted. Does not keep the process alive. */
-export const pause = (milliseconds: number, signal?: AbortSignal): Promise<unknown> =>
-  sleep(milliseconds, null, { ref: false, signal }).catch(() => {});
+export const pause = (milliseconds: number, signal?: AbortSignal): Promise<null> =>
+  sleep(milliseconds, null, { ref: false, signal }).catch(() => null);
+
+/** What the promise resolves to; null if that takes more milliseconds. */
+export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | null> {
+  const done = new AbortController();
+  return Promise.race([promise, pause(milliseconds, done.signal)]).finally(() => done.abort());
+}
 
 /** What `every` repeats. */
 export type Repetition = {

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
+import { within } from "../repeat.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import type { Mark } from "./position.ts";
@@ -148,10 +148,9 @@ export class ChangeFeed implements ChangeSink {
     this.#restSoon();
     await this.published;
     if (this.#isLive) return;
-    const waiting = new AbortController();
-    const tooLate = sleep(this.#openTimeout, "too late", { signal: waiting.signal, ref: false }).catch(() => null);
-    const result = await Promise.race([this.#beginning.promise, tooLate]).finally(() => waiting.abort());
-    if (result === "too late") throw unavailable("changes are not available at the moment: try again");
+    const begun = this.#beginning.promise.then(() => true);
+    if (!(await within(this.#openTimeout, begun)))
+      throw unavailable("changes are not available at the moment: try again");
   }
 
   /** A new reader, which begins now without `since`. The feed must be open. Throws `feedGap` if changes since then are not kept, or of `tables` were missed. */

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { pieces } from "../admission/pieces.ts";
 import { quoteName } from "../catalog/catalog.ts";
+import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
@@ -230,22 +230,20 @@ const PAIRS = 10_000;
 /** How many changes are taken at once for so many watches. */
 export const batchSize = (watches: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / watches)));
 
-/** How often a batch is tried for a watch that is apart, and what the milliseconds between depend on. */
+/** How often a batch is tried for a watch that is apart, and the milliseconds after the first attempt. */
 const ATTEMPTS = 3;
-const PAUSE = 5;
+const PAUSE = 20;
 
 /** Tries work again after internal errors. Rejects if it fails again and again, or if `onError` throws. */
-export async function tryAgain<T>(work: () => Promise<T>, onError: (error: unknown) => void): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
+export const tryAgain = <T>(work: () => Promise<T>, onError: (error: unknown) => void): Promise<T> =>
+  retry(work, {
+    first: PAUSE,
+    max: 2 * PAUSE,
+    onError(error, attempt) {
       onError(error);
-      if (attempt === ATTEMPTS) throw new Error("internal error");
-      await sleep(PAUSE * 4 ** attempt, null, { ref: false });
-    }
-  }
-}
+      if (attempt + 1 === ATTEMPTS) throw new Error("internal error");
+    },
+  });
 
 export const timeoutOf = <W extends Watch>({ failures }: ChangeVisibility<W>) =>
   failures.find(({ error }) => error.isTimeout);

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "../repeat.ts";
 import { pauseAfter, retryLocked } from "./lock-retries.ts";
 
 /** A burst of changes, such as a migration, causes one run, which starts after this pause. */
@@ -70,7 +70,7 @@ export class Debounced {
     while (!this.#closed) {
       await this.now();
       if (this.#successes > before) return;
-      await sleep(RETRY_MILLISECONDS, null, { ref: false });
+      await pause(RETRY_MILLISECONDS);
     }
   }
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { DatabaseError } from "pg-protocol";
+import { retry } from "../repeat.ts";
 
 /**
  * Reads of the catalog lock views and their tables, and may wait for a table that a DBA is changing. If that DBA then waits for one of
@@ -16,14 +16,11 @@ export const pauseAfter = (error: unknown, attempt: number): number | undefined 
   (error as DatabaseError).code === "55P03" ? PAUSES[attempt] : undefined;
 
 /** Repeats a read that meets a lock, for about 10 s. Rejects with the error of the last attempt. */
-export async function retryLocked<Result>(read: () => Promise<Result>): Promise<Result> {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await read();
-    } catch (error) {
-      const pause = pauseAfter(error, attempt);
-      if (pause === undefined) throw error;
-      await sleep(pause);
-    }
-  }
-}
+export const retryLocked = <Result>(read: () => Promise<Result>): Promise<Result> =>
+  retry(read, {
+    first: PAUSES[0]!,
+    max: PAUSES.at(-1)!,
+    onError(error, attempt) {
+      if (pauseAfter(error, attempt) === undefined) throw error;
+    },
+  });

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { ClientBase, Pool, PoolClient } from "pg";
 import type { Logger } from "pino";
+import { every, type Repetition, retry } from "../repeat.ts";
 
 /**
  * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed, or the identity providers of the table.
@@ -41,9 +42,8 @@ export class Notifications {
   /** Called when the connection is back. */
   readonly #waiting: (() => void)[] = [];
   #client: PoolClient | null = null;
-  #reconnectTimer: NodeJS.Timeout | undefined;
-  #checkTimer: NodeJS.Timeout | undefined;
-  #closed = false;
+  #checks: Repetition | null = null;
+  readonly #closing = new AbortController();
 
   constructor(options: NotificationsOptions) {
     this.#options = options;
@@ -64,15 +64,15 @@ export class Notifications {
     }
     await this.#options.onCheck?.(client);
     // Closed while connecting.
-    if (this.#closed) return client.release(true);
+    if (this.#isClosed) return client.release(true);
     this.#client = client;
     for (const callback of this.#waiting.splice(0)) callback();
     client.once("end", () => {
-      if (this.#closed) return;
+      if (this.#isClosed) return;
       client.release(true);
       this.#handleLoss(client);
     });
-    this.#scheduleCheck(client);
+    this.#checks = every(CHECK_MILLISECONDS, () => this.#check(client), this.#options.onError);
   }
 
   /** Calls back when tables, functions, grants or comments have changed, or may have changed. */
@@ -108,10 +108,13 @@ export class Notifications {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#reconnectTimer);
-    clearTimeout(this.#checkTimer);
+    this.#closing.abort();
+    void this.#checks?.stop();
     this.#client?.release(true);
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   #receive(channel: string, payload: string): void {
@@ -141,15 +144,11 @@ export class Notifications {
   }
 
   #handleLoss(client: PoolClient): void {
-    if (this.#closed || this.#client !== client) return;
+    if (this.#isClosed || this.#client !== client) return;
     this.#client = null;
-    clearTimeout(this.#checkTimer);
+    void this.#checks?.stop();
     this.#identityChanged("lost");
-    this.#reconnectAfter(0);
-  }
-
-  #scheduleCheck(client: PoolClient): void {
-    this.#checkTimer = setTimeout(() => void this.#check(client), CHECK_MILLISECONDS);
+    void this.#reconnect();
   }
 
   async #check(client: PoolClient): Promise<void> {
@@ -165,23 +164,16 @@ export class Notifications {
     );
     if (isAlive) await this.#options.onCheck?.(client);
     clearTimeout(late);
-    if (!this.#closed && this.#client === client) this.#scheduleCheck(client);
   }
 
-  #reconnectAfter(milliseconds: number): void {
-    this.#reconnectTimer = setTimeout(() => {
-      this.start().then(
-        () => {
-          this.#identityChanged("back");
-          this.#schemaChanged();
-          this.#settingsChanged();
-        },
-        (error: Error) => {
-          this.#options.onError(error);
-          if (!this.#closed) this.#reconnectAfter(RECONNECT_MILLISECONDS);
-        },
-      );
-    }, milliseconds);
+  async #reconnect(): Promise<void> {
+    const { onError } = this.#options;
+    const { signal } = this.#closing;
+    await retry(() => this.start(), { first: RECONNECT_MILLISECONDS, signal, onError }).catch(() => {});
+    if (this.#isClosed) return;
+    this.#identityChanged("back");
+    this.#schemaChanged();
+    this.#settingsChanged();
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { urlAt } from "../../config/postgres-url.ts";
 import type { CallerLogin } from "../caller.ts";
+import { within } from "../repeat.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import type { PrimaryPosition } from "./primary-position.ts";
 import type { Lsn } from "./recent-writes.ts";
@@ -74,18 +75,14 @@ export class ReplicaSet {
 
   /** What `find` returns after a look at a replica; null if it is null for so many milliseconds. */
   #waitFor<T>(find: () => T | null, milliseconds: number): Promise<T | null> {
-    const { promise, resolve } = Promise.withResolvers<T | null>();
+    const { promise, resolve } = Promise.withResolvers<T>();
     const waiter = () => {
       const found = find();
       if (found !== null) resolve(found);
     };
     this.#waiting.add(waiter);
-    const timer = setTimeout(resolve, milliseconds, null);
     for (const replica of this.all) if (replica.fault === null) replica.look(this.#isBusy);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      this.#waiting.delete(waiter);
-    });
+    return within(milliseconds, promise).finally(() => this.#waiting.delete(waiter));
   }
 
   async close(): Promise<void> {

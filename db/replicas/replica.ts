@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { CallerLogin } from "../caller.ts";
+import { pause, within } from "../repeat.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import type { PrimaryPosition } from "./primary-position.ts";
 import type { Lsn } from "./recent-writes.ts";
@@ -144,14 +144,16 @@ export class Replica {
     const { primary, maxLag } = this.#options;
     const { stream } = primary;
     if (this.#fault === null) this.#set(NOT_FOLLOWING);
-    const late = sleep(SILENT, null, { ref: false });
-    const lsn = await Promise.race([primary.mark().catch(() => null), late]);
+    const lsn = await within(
+      SILENT,
+      primary.mark().catch(() => null),
+    );
     const has = (position: string | null) => lsn === null || BigInt(position ?? 0) >= lsn;
     if (has(state.replayed) || has(state.received)) return state;
     let latest = state;
     for (const end = performance.now() + maxLag; !has(latest.replayed); latest = await this.#read()) {
       if (this.#isClosed || primary.stream !== stream || performance.now() > end) return latest;
-      await sleep(PROVING, null, { ref: false });
+      await pause(PROVING);
     }
     this.#followed = stream;
     return latest;

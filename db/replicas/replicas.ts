@@ -6,6 +6,7 @@ import type { CallerLogin } from "../caller.ts";
 import type { Catalog, Role } from "../catalog/catalog.ts";
 import { type Mark, parseStart, textOfStart } from "../changes/position.ts";
 import type { DatabaseLimits } from "../limits.ts";
+import { every, type Repetition, within } from "../repeat.ts";
 import type { Identity } from "../transaction/identity.ts";
 import type { CallerRules } from "../transaction/transaction-plan.ts";
 import { type FallbackReason, mayRepeat, reasonOf } from "./fallback.ts";
@@ -70,7 +71,7 @@ export class Replicas {
   #shared: SharedWrites | null = null;
   /** Roles whose reads are answered by the primary. */
   #offRoles: ReadonlySet<string> = new Set();
-  #timer: NodeJS.Timeout | undefined;
+  #samples: Repetition | null = null;
   #isClosed = false;
   /** Whether the primary did not say where its log ends. */
   #isBlind = false;
@@ -88,16 +89,12 @@ export class Replicas {
   /** Looks for the replicas in the background, again and again. */
   start(): void {
     const sample = async () => {
-      await this.#primary.sample().then(
-        () => {
-          this.#isBlind = false;
-          this.#isUncertain = false;
-        },
-        (err) => this.#onBlind(err),
-      );
-      if (!this.#isClosed) this.#timer = setTimeout(sample, SAMPLING).unref();
+      await this.#primary.sample();
+      this.#isBlind = false;
+      this.#isUncertain = false;
     };
-    sample();
+    this.#samples = every(SAMPLING, sample, (error) => this.#onBlind(error));
+    this.#samples.now();
     this.#replicas.start();
   }
 
@@ -157,7 +154,7 @@ export class Replicas {
       () => true,
       () => false,
     );
-    if (await orElse(noted, false, PATIENCE)) return;
+    if (await within(PATIENCE, noted)) return;
     const replayed = this.#replicas.waitForAll(lsn, this.#options.settings.replicaMaxLag + 2 * SAMPLING);
     await Promise.race([replayed, noted.then((isNoted) => (isNoted ? undefined : replayed))]);
   }
@@ -202,7 +199,7 @@ export class Replicas {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    void this.#samples?.stop();
     await this.#replicas.close();
   }
 
@@ -230,7 +227,7 @@ export class Replicas {
     const here = later(later(this.#recent.of(client), this.#recent.of(network)), after);
     if (this.#shared === null || here === UNKNOWN) return here;
     const clients = client === network ? [client] : [client, network];
-    const elsewhere = await orElse(this.#shared.lastOf(clients), null, PATIENCE);
+    const elsewhere = await within(PATIENCE, this.#shared.lastOf(clients));
     if (elsewhere === null) return isNamed ? here : null;
     return later(here, elsewhere);
   }
@@ -280,15 +277,6 @@ type Read<T, Options extends LocatedOptions> = {
 };
 
 const later = (a: Lsn, b: Lsn): Lsn => (a > b ? a : b);
-
-/** What the promise resolves to, or something else if that takes too many milliseconds. */
-function orElse<T>(promise: Promise<T>, other: T, milliseconds: number): Promise<T> {
-  let timer: NodeJS.Timeout;
-  const late = new Promise<T>((resolve) => {
-    timer = setTimeout(resolve, milliseconds, other);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
 
 const onPrimary = <T, Options extends LocatedOptions>({ run, primary, options }: Read<T, Options>): Promise<T> =>
   run(primary, { ...options, reading: undefined });

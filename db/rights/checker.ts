@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { DatabaseError } from "pg-protocol";
 import { Problem } from "../../problems/problem.ts";
 import type { Caller } from "../caller.ts";
@@ -6,6 +5,7 @@ import type { Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
 import { isTimeout, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
+import { retry } from "../repeat.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";
@@ -220,20 +220,21 @@ export class Checker {
     const { database } = this.#options;
     const closed = this.#closed.signal;
     const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
-    for (let pause = RETRY_MILLISECONDS; ; pause = Math.min(2 * pause, MAX_RETRY_MILLISECONDS)) {
-      closed.throwIfAborted();
-      if (deadline?.aborted) throw tooLate();
-      try {
+    return retry(
+      async () => {
+        deadline?.throwIfAborted();
         const identity = this.#identityOf(caller, isBrief);
         const results = await database.forRole(caller.role).run(identity, statements, { signal, isOfRole });
         return results.map(({ rows }) => rows);
-      } catch (error) {
-        closed.throwIfAborted();
-        if (deadline?.aborted) throw tooLate();
-        if (!isTransient(error as Error)) throw checkErrorOf(error as DatabaseError | Problem);
-        await sleep(pause, null, { signal: closed });
-      }
-    }
+      },
+      {
+        ...{ first: RETRY_MILLISECONDS, max: MAX_RETRY_MILLISECONDS, signal: closed },
+        onError(error) {
+          if (deadline?.aborted) throw tooLate();
+          if (!isTransient(error)) throw checkErrorOf(error as DatabaseError | Problem);
+        },
+      },
+    );
   }
 
   #identityOf(caller: Caller, isBrief: boolean): Identity {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Finding, lineOf, sentenceOf } from "../../db/findings/finding.ts";
 import { Debounced } from "../../db/follow/debounced.ts";
+import { within } from "../../db/repeat.ts";
 import type { Engine } from "../execute/engine.ts";
 import { notBuilt } from "./schema.ts";
 
@@ -84,10 +85,7 @@ export class SchemaReload {
   /** Waits for a pending rebuild, but at most `MAX_WAIT` milliseconds. Resolves to whether there was one. */
   async untilBuilt(): Promise<boolean> {
     if (!this.#rebuilds.isPending) return false;
-    const built = new AbortController();
-    const late = sleep(MAX_WAIT, null, { signal: built.signal, ref: false }).catch(() => {});
-    await Promise.race([this.#rebuilds.settled(), late]);
-    built.abort();
+    await within(MAX_WAIT, this.#rebuilds.settled());
     return true;
   }
 

@@ -1,5 +1,5 @@
-import { setTimeout } from "node:timers/promises";
 import { type Advice, countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
+import { within } from "../../db/repeat.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, ServiceState } from "../pipeline/pipeline.ts";
@@ -124,8 +124,7 @@ async function reasonOf({ state, ping }: Health): Promise<string | null> {
     () => true,
     () => false,
   );
-  const isHealthy = await Promise.race([answered, setTimeout(PING_TIMEOUT, false, { ref: false })]);
-  return isHealthy ? null : "the database does not answer";
+  return (await within(PING_TIMEOUT, answered)) ? null : "the database does not answer";
 }
 
 function send({ response, head }: Destination, { status, body }: Reply): void {

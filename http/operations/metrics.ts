@@ -1,8 +1,8 @@
 import type { Worker } from "node:cluster";
 import cluster from "node:cluster";
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AggregatorRegistry } from "prom-client";
+import { within } from "../../db/repeat.ts";
 import { REQUEST_SECONDS, type Times } from "../../telemetry/histogram.ts";
 import { type Metrics, type MetricsJson, OTHER, type Sample, Tally } from "../../telemetry/metrics.ts";
 import type { RequestNotes } from "../pipeline/exchange.ts";
@@ -88,7 +88,7 @@ async function ask<Result>(peer: Peer): Promise<Result | null> {
   };
   peer.on("message", listener);
   send(peer, { kind: "metrics?", id });
-  const answer = await Promise.race([promise, sleep(TIMEOUT, null, { ref: false })]);
+  const answer = await within(TIMEOUT, promise);
   peer.off("message", listener);
   return answer;
 }

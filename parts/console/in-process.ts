@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener } from "node:http";
 import { duplexPair } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
+import { within } from "../../db/repeat.ts";
 
 const { createServer, request } = process.getBuiltinModule("node:http");
 
@@ -49,7 +49,7 @@ export async function sendInProcess(
   const response = once(sent, "response").then(([incoming]) => received(incoming, size));
   sent.end(body);
   try {
-    return await Promise.race([response, sleep(timeout, null, { ref: false })]);
+    return await within(timeout, response);
   } finally {
     sent.destroy();
     ofServer.destroy();

@@ -1,3 +1,5 @@
+import { every, type Repetition } from "../../db/repeat.ts";
+
 const HOUR = 3_600_000;
 /** Seconds after the end of its last session, which nothing can start again, until an anonymous account is deleted: 30 days. */
 export const ANONYMOUS_SECONDS = 30 * 24 * 3600;
@@ -10,8 +12,7 @@ export type HousekeepingOptions = {
 /** Deletes expired attempts, tokens, sessions, e-mails, reservations, anonymous accounts and security events at start and every hour. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> = Promise.resolve();
+  #purges: Repetition | null = null;
   #isClosed = false;
 
   constructor(options: HousekeepingOptions) {
@@ -19,18 +20,14 @@ export class Housekeeping {
   }
 
   start(): void {
-    this.#running = this.#purge();
-    this.#timer = setInterval(() => {
-      this.#running = this.#purge();
-    }, HOUR);
-    this.#timer.unref();
+    this.#purges = every(HOUR, () => this.#purge());
+    this.#purges.now();
   }
 
   /** Stops, and waits for a running purge, but starts no further one. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearInterval(this.#timer);
-    await this.#running;
+    await this.#purges?.stop();
   }
 
   async #purge(): Promise<void> {

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
 import { isTimeout } from "../../db/errors.ts";
+import { every } from "../../db/repeat.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
@@ -74,26 +74,19 @@ export class TaskRunner {
   async #work(attempt: PlannedAttempt, stopping: AbortSignal): Promise<void> {
     const ending = new AbortController();
     const stop = () => ending.abort(new Error("the attempt was stopped"));
-    const ended = new AbortController();
-    const watching = this.#watch(attempt, stop, ended.signal);
+    const watching = every(CHECK_INTERVAL, async () => {
+      // An error: the connection is lost. If the transaction is affected too, it fails by itself.
+      const isRunning = await this.#options.repository.isRunning(attempt).catch(() => true);
+      // It was cancelled, or a later attempt has begun.
+      if (!isRunning) stop();
+    });
     if (stopping.aborted) stop();
     stopping.addEventListener("abort", stop);
     try {
       await this.#commit(attempt, this.#transactionsOf(attempt, ending.signal));
     } finally {
       stopping.removeEventListener("abort", stop);
-      ended.abort();
-      await watching;
-    }
-  }
-
-  /** Calls `stop` if the task was cancelled or a later attempt has begun, at most about a second after that. */
-  async #watch(attempt: TaskAttempt, stop: () => void, ended: AbortSignal): Promise<void> {
-    while (!ended.aborted) {
-      await sleep(CHECK_INTERVAL, null, { signal: ended }).catch(() => {});
-      // An error: the connection is lost. If the transaction is affected too, it fails by itself.
-      const isRunning = ended.aborted || (await this.#options.repository.isRunning(attempt).catch(() => true));
-      if (!isRunning) stop();
+      await watching.stop();
     }
   }
 

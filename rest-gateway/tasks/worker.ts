@@ -11,6 +11,7 @@ import {
 import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
+import { every, type Repetition } from "../../db/repeat.ts";
 import type { TaskRunner } from "./runner.ts";
 import type { TaskRepository } from "./task-repository.ts";
 
@@ -47,8 +48,7 @@ export class TaskWorker {
   readonly #options: WorkerOptions;
   #current: Runner | null = null;
   #supervision: Promise<void> | null = null;
-  #timer: NodeJS.Timeout | undefined;
-  #freeing: Promise<void> | null = null;
+  #frees: Repetition | null = null;
   #closed = false;
 
   constructor(options: WorkerOptions) {
@@ -57,19 +57,20 @@ export class TaskWorker {
 
   /** Rejects if the database can't be reached. */
   async start(): Promise<void> {
+    const onError = (err: Error) => this.#options.log.debug({ err }, "the search for jobs of dead workers has failed");
+    this.#frees = every(FREE_INTERVAL, () => this.#freeJobs(), onError);
     await this.#start();
     this.#supervision = this.#supervise();
-    this.#timer = setInterval(() => this.#freeJobs(), FREE_INTERVAL);
   }
 
   /** Waits up to `drainTimeout` for running tasks, then puts them back. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#timer);
+    const freed = this.#frees?.stop();
     // Stopping a worker that has already ended rejects.
     await this.#current?.stop().catch(() => {});
     await this.#supervision;
-    await this.#freeing;
+    await freed;
   }
 
   async #start(): Promise<void> {
@@ -116,7 +117,7 @@ export class TaskWorker {
 
   async #holdHeartbeat(worker: string): Promise<void> {
     await this.#options.heartbeat.hold(worker);
-    this.#freeJobs();
+    this.#frees?.now();
   }
 
   #taskList(): TaskList {
@@ -149,21 +150,12 @@ export class TaskWorker {
     await this.#current?.stop();
   }
 
-  #freeJobs(): void {
+  async #freeJobs(): Promise<void> {
     const { repository, heartbeat, log } = this.#options;
     // Without its lock, this process would consider itself dead.
     if (!heartbeat.isHeld) return;
-    this.#freeing ??= repository
-      .freeJobs()
-      .then(
-        (workers) => {
-          if (workers.length > 0) log.warn({ workers }, "task workers have died: other workers take over their jobs");
-        },
-        (error) => log.debug({ err: error }, "the search for jobs of dead workers has failed"),
-      )
-      .finally(() => {
-        this.#freeing = null;
-      });
+    const workers = await repository.freeJobs();
+    if (workers.length > 0) log.warn({ workers }, "task workers have died: other workers take over their jobs");
   }
 
   /** Operators only need the warnings and errors of graphile-worker. The runner logs the errors of tasks. */
