@@ -1,6 +1,6 @@
-import { ConfigError, refuse } from "./config-error.ts";
+import { refuse } from "./config-error.ts";
 import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
-import { isJwk, readJwks } from "./json-web-keys.ts";
+import { isJwk } from "./json-web-keys.ts";
 import { moduleSettings } from "./modules.ts";
 import { hasDomain } from "./setting-types.ts";
 import type { Parsed } from "./settings.ts";
@@ -69,13 +69,4 @@ export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = t
     ],
   ];
   refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));
-  if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
-}
-
-function rejectInvalidKeys(jwks: string): void {
-  try {
-    readJwks(jwks);
-  } catch (error) {
-    throw new ConfigError(`JWT_SECRET ${(error as Error).message}`);
-  }
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
 import { ConfigError, parsedBy } from "./config-error.ts";
 import { isLoopbackHost } from "./json-file.ts";
+import { isJwk, readJwks } from "./json-web-keys.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
 /** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
@@ -143,11 +144,16 @@ export const host = z
   .string()
   .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be a host name or an IP address, without a port");
 
-/** Text that keys are derived from; "" is unset. */
-export const secret = z
+const secretText = z
   .string()
   .refine((text) => !isHttp(text), "must be a secret, not a URL: list the issuer of the tokens in JWT_ISSUERS")
   .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
+
+/** Text that keys are derived from, or JSON Web Keys; "" is unset. */
+export const secret = parsedBy(secretText, (text) => {
+  if (isJwk(text)) readJwks(text);
+  return text;
+});
 
 /** Authenticator apps cut the name at a colon. */
 export const issuerName = z.string().regex(/^[^:\p{Cc}]{1,64}$/u, "must have 1 to 64 characters, without colons");
