@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
+import { parseShape } from "../../http/pipeline/body.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
@@ -132,11 +133,7 @@ async function createPasskey(
   return added.id;
 }
 
-function parse<Body>(schema: z.ZodType<Body>, sent: unknown): Body {
-  const result = schema.safeParse(sent);
-  if (result.success) return result.data;
-  throw invalid(`credential ${result.error.issues[0]!.message}`);
-}
+const parse = <Body>(schema: z.ZodType<Body>, sent: unknown): Body => parseShape(schema, sent, "credential", invalid);
 
 /** `POST /passkeys/registration/options` */
 export async function beginPasskey(call: AuthCall): Promise<object> {
