@@ -108,27 +108,30 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
   [
     "row-level security",
     "alter table internal.seeds disable row level security",
-    ["- row-level security of internal.seeds: on", "+ row-level security of internal.seeds: off"],
+    ["- table internal.seeds: owner postgres, row-level security", "+ table internal.seeds: owner postgres"],
   ],
   [
     "forced row-level security",
     "alter table article_translations force row level security",
     [
-      "- row-level security of public.article_translations: on",
-      "+ row-level security of public.article_translations: on, forced",
+      "- table public.article_translations: owner postgres, row-level security",
+      "+ table public.article_translations: owner postgres, row-level security, forced",
     ],
   ],
   [
     "a replica identity",
     "alter table users replica identity nothing",
-    ["- replica identity of public.users: default", "+ replica identity of public.users: nothing"],
+    [
+      "- table public.users: owner postgres, row-level security",
+      "+ table public.users: owner postgres, row-level security, replica identity nothing",
+    ],
   ],
   [
     "an owner",
     "alter table auth_private.refresh_tokens owner to tasks_owner",
     [
-      "- table auth_private.refresh_tokens: owner auth_owner",
-      "+ table auth_private.refresh_tokens: owner tasks_owner",
+      "- table auth_private.refresh_tokens: owner auth_owner, row-level security",
+      "+ table auth_private.refresh_tokens: owner tasks_owner, row-level security",
       "- grants on table auth_private.refresh_tokens to auth_owner: delete, insert, maintain, references, select, trigger, truncate, update",
       "+ grants on table auth_private.refresh_tokens to tasks_owner: delete, insert, maintain, references, select, trigger, truncate, update",
     ],
@@ -153,7 +156,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     "a constraint",
     "alter table users drop constraint users_age_range, add constraint users_age_range check (age > 0)",
     [
-      "- comment on table constraint users_age_range on public.users: age must be from 0 to 150",
+      "- comment on constraint users_age_range on public.users: age must be from 0 to 150",
       "- constraint users_age_range on public.users: CHECK (((age >= 0) AND (age <= 150)))",
       "+ constraint users_age_range on public.users: CHECK ((age > 0))",
     ],
@@ -163,11 +166,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     "drop index articles_tags_idx",
     ["- index public.articles_tags_idx: CREATE INDEX articles_tags_idx ON public.articles USING gin (tags)"],
   ],
-  [
-    "a comment",
-    "comment on column users.age is null",
-    ["- comment on table column public.users.age: In years, 0 to 150."],
-  ],
+  ["a comment", "comment on column users.age is null", ["- comment on column public.users.age: In years, 0 to 150."]],
   [
     "a comment of the schema public",
     "comment on schema public is 'Ours.'",

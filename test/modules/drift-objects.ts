@@ -100,17 +100,13 @@ export const FOUND = [
   ],
   ...["missing trigger _100_touch on public.notes", "changed trigger _200_touch on public.notes"],
   "extra trigger _300_touch on public.notes",
-  ...["missing comment on table column public.notes.id", "changed comment on table public.notes"],
-  "extra comment on table column public.notes.title",
-  "changed row-level security of public.notes",
-  ...[
-    "changed view public.titles",
-    "changed definition of public.titles",
-    "missing grants on view public.titles to anon",
-  ],
+  ...["missing comment on column public.notes.id", "changed comment on table public.notes"],
+  "extra comment on column public.notes.title",
+  "changed table public.notes",
+  ...["changed view public.titles", "missing grants on view public.titles to anon"],
   ...["missing publication archive", "changed publication copies", "extra publication more"],
 
-  "module auth",
+  "modules of the service",
   "extra table auth_private.spare",
   ...["changed column auth_private.mails.email", "missing constraint mails_email_length on auth_private.mails"],
   ...["missing index auth_private.mails_user_id_idx", "extra index auth_private.mails_email_idx"],
@@ -118,9 +114,7 @@ export const FOUND = [
   ...["extra policy open on auth_private.mails", "extra grants on schema auth_private to anon"],
   "missing comment on function auth.is_email(text)",
 
-  ...["module channels", "missing table realtime.messages"],
-
-  "module caller",
+  "missing table realtime.messages",
   ...[
     "changed function auth.is_admin()",
     "extra function auth.spare()",
@@ -128,7 +122,6 @@ export const FOUND = [
   ],
   ...["extra membership anon in service_role", "changed role authenticated"],
 
-  "module feed",
   ...["missing event trigger announce_schema_drop", "changed publication content_changes"],
 ];
 
@@ -136,5 +129,5 @@ export const FOUND = [
 export const foundIn = (stdout: string): readonly string[] =>
   stdout
     .split("\n")
-    .filter((line) => /^( {2}(missing|changed|extra) |application$|module )/.test(line))
+    .filter((line) => /^( {2}(missing|changed|extra) |application$|modules of the service$)/.test(line))
     .map((line) => line.trim().replace(/ +/, " "));

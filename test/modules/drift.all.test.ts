@@ -97,15 +97,17 @@ describe("migrate check --database", () => {
     expect(stdout).toMatch(/^The database changed differs from its migrations in \d+ of \d+ objects\.\n$/m);
 
     // What the output says to do about the modules.
-    const repair = /update content_service\.modules set code_hash = '' where module = 'auth';/.exec(stdout)![0];
-    await database.owner.query(repair.replace("= 'auth'", "in ('auth', 'feed')"));
+    const repair = /update content_service\.modules set code_hash = '';/.exec(stdout)![0];
+    await database.owner.query(repair.replace(";", " where module in ('caller', 'auth', 'feed')"));
     const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET, MIGRATE: "modules" };
     expect(await upgrade(["--yes"], environment)).toMatch(/\nDone\. /);
     const after = foundIn((await check(database, folder)).stdout);
     const repaired = FOUND.filter((line) =>
-      / (auth_api\.refuse_sign_up|_500_announce|announce_schema_drop|content_changes)/.test(line),
+      / (auth_api\.refuse_sign_up|_500_announce|announce_schema_drop|content_changes|auth\.is_admin|auth\.uid)/.test(
+        line,
+      ),
     );
-    expect(repaired).toHaveLength(4);
+    expect(repaired).toHaveLength(6);
     expect(after.filter((line) => repaired.includes(line))).toEqual([]);
   });
 
@@ -191,9 +193,9 @@ describe("migrate check --database", () => {
     expect([exitCode, foundIn(stdout)]).toEqual([
       1,
       [
-        ...["module channels", "changed row-level security of realtime.messages"],
-        ...["module feed", "missing publication content_changes"],
-        ...["module tasks", "missing function tasks.run(text,json)", "extra index tasks.tasks_id_idx"],
+        "modules of the service",
+        ...["missing publication content_changes", "changed table realtime.messages"],
+        ...["missing function tasks.run(text,json)", "extra index tasks.tasks_id_idx"],
       ],
     ]);
   });

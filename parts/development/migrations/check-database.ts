@@ -28,13 +28,15 @@ const jsonOf = ({ database, objects, drift, notes }: DriftReport) => ({ database
 
 function textOf({ database, objects, drift, notes }: DriftReport): string {
   const parts = Map.groupBy(drift, ({ of }) => of);
-  const blocks = [...parts].map(([of, found]) => `${of}\n${found.map(blockOf).join("")}${fixFor(of)}\n`);
+  const blocks = [...parts].map(([of, found]) => `${TITLES[of]}\n${found.map(blockOf).join("")}${FIXES[of]}\n`);
   const head =
     drift.length === 0
       ? `The database ${database} is as its migrations make it (${objects} objects).\n`
       : `The database ${database} differs from its migrations in ${drift.length} of ${objects} objects.\n`;
   return [...notes.map((note) => `note: ${note}\n`), ...blocks, head].join("");
 }
+
+const TITLES: Readonly<Record<Drift["of"], string>> = { application: "application", service: "modules of the service" };
 
 /**
  *   changed  column public.notes.title
@@ -74,14 +76,11 @@ function changedLines(expected: string, actual: string): readonly [string, strin
   return [partOf(a), partOf(b)];
 }
 
-/** What to do about the drift of a part. */
-function fixFor(of: string): string {
-  const [, module] = /^module (.*)$/.exec(of) ?? [];
-  if (module === undefined)
-    return `  To keep a change, write it into db/schema/ and db/migrations/current.sql, and commit it: ${COMMAND} migrate commit --help.
+const FIXES: Readonly<Record<Drift["of"], string>> = {
+  application: `  To keep a change, write it into db/schema/ and db/migrations/current.sql, and commit it: ${COMMAND} migrate commit --help.
   If another application has made it, append its statement to db/base/schema.sql, with the schema before each name: it runs before your migrations.
-  To undo it, change the object back in psql: no start does.\n`;
-  return `  Nothing but the service changes its modules. To make its functions, triggers and grants again, run in psql
-    update content_service.modules set code_hash = '' where module = '${module}';
-  and then ${COMMAND} upgrade --yes. What else differs, change back in psql.\n`;
-}
+  To undo it, change the object back in psql: no start does.\n`,
+  service: `  Nothing but the service changes its modules. To make their functions, triggers and grants again, run in psql
+    update content_service.modules set code_hash = '';
+  and then ${COMMAND} upgrade --yes. Change tables back in psql before.\n`,
+};

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { OBJECTS } from "./object-queries.ts";
+import { OBJECTS } from "./objects.ts";
 
 /** An object of a database, or a part of one. */
 export type DbObject = {
@@ -24,21 +24,7 @@ export type DbObject = {
  */
 export async function readObjects(client: ClientBase): Promise<readonly DbObject[]> {
   await client.query("select set_config('search_path', '', false)");
-  const objects: DbObject[] = [];
-  for (const [kind, text] of Object.entries(OBJECTS)) {
-    const { rows } = await client.query<Omit<DbObject, "kind"> & { kind?: string }>(text);
-    objects.push(
-      ...rows.map(({ kind: own, name, description, place, schema, owner }) => ({
-        kind: own ?? kind,
-        name,
-        description,
-        place: place === undefined || place === null ? null : Number(place),
-        schema: schema ?? null,
-        owner: owner ?? null,
-      })),
-    );
-  }
-  return objects;
+  return (await client.query<DbObject>(OBJECTS)).rows;
 }
 
 /** Describes a database, one sorted line per object: `column public.users.age: 4 integer, …` */

@@ -1,12 +1,11 @@
-import { SERVICE_ROLES } from "../../../db/existing/survey-queries.ts";
+import { SERVICE_ROLES, SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
 import { ANNOUNCER } from "../../../db/follow/notifications.ts";
-import { MODULES } from "../../../db/modules/modules.ts";
 import type { DbObject } from "./describe.ts";
 
 /** A difference between a database and what its migrations make. */
 export type Drift = {
-  /** Whose migrations make the object: `application`, or `module auth` */
-  readonly of: string;
+  /** Whose migrations make the object: those of the application, or the modules of the service. */
+  readonly of: "application" | "service";
   readonly state: "missing" | "changed" | "extra";
   /** `column` */
   readonly kind: string;
@@ -20,8 +19,8 @@ export type Drift = {
 
 /** What of a database is compared. */
 export type DriftScope = {
-  /** The modules in which nothing is pending. */
-  readonly modules: readonly string[];
+  /** Schemas of modules that the database does not have, or of another version; null for what is in no schema. */
+  readonly notCompared: readonly (string | null)[];
   /** Whether migrations of the application make its tables. */
   readonly hasApplication: boolean;
   /** The role that owns the modules. */
@@ -33,8 +32,6 @@ export type DriftScope = {
   readonly logins: readonly string[];
   /** The role of anonymous callers. Each start grants it the rights of `anon` on tasks. */
   readonly anonymousRole: string;
-  /** The older one of the major versions of both servers; null if they are the same. */
-  readonly olderVersion: number | null;
 };
 
 export type DatabaseComparison = {
@@ -45,7 +42,7 @@ export type DatabaseComparison = {
   readonly foreignSchemas: readonly string[];
 };
 
-const APPLICATION = "application";
+type Difference = Drift & Pick<DbObject, "schema" | "owner">;
 
 /** Compares the objects that migrations make with those of a database. Parts of a missing or an extra object are left out. */
 export function compareObjects(
@@ -53,62 +50,57 @@ export function compareObjects(
   actual: readonly DbObject[],
   scope: DriftScope,
 ): DatabaseComparison {
-  const places = placesOf(expected, scope);
-  const hosts = [expected, actual].flatMap(ownersOfPublic);
-  const isCompared = (object: DbObject) => isIn(places, object, scope) && !isOfServer(object, scope, hosts);
+  const schemas = schemasIn(expected, scope);
+  // The schema public has another owner on older servers, and where a DBA has chosen one.
+  const hosts = [...expected, ...actual].flatMap(({ kind, name, description }) =>
+    kind === "schema" && name === "public" ? [description.replace("owner ", "")] : [],
+  );
+  const isCompared = (object: DbObject) =>
+    (partOf(object, scope) === "service"
+      ? !scope.notCompared.includes(object.schema)
+      : scope.hasApplication && (object.schema === null || schemas.has(object.schema))) &&
+    !isOfServer(object, scope, hosts);
   const [made, found] = [expected, actual].map(
-    (objects) => new Map(objects.filter(isCompared).map((object) => [keyOf(object), normal(object, scope)])),
+    (objects) => new Map(objects.filter(isCompared).map((object) => [`${object.kind} ${object.name}`, object])),
   ) as [Map<string, DbObject>, Map<string, DbObject>];
   const roles = new Set(actual.flatMap(({ kind, name }) => (kind === "role" ? [name] : [])));
-  const missing = [...made.values()].filter((object) => !found.has(keyOf(object)) && isNeeded(object, roles, scope));
-  const extra = [...found.values()].filter((object) => !made.has(keyOf(object)) && isExtra(object, made, actual));
-  const changed = [...made.values()].flatMap((object) => {
-    const other = found.get(keyOf(object));
-    return other === undefined || other.description === object.description ? [] : [{ object, other }];
+  const different = [...new Set([...made.keys(), ...found.keys()])].flatMap((key): readonly Difference[] => {
+    const [was, is] = [made.get(key), found.get(key)];
+    const { kind, name, schema, owner } = (was ?? is)!;
+    const of = partOf({ kind, name, schema, owner }, scope);
+    const state = was === undefined ? "extra" : is === undefined ? "missing" : "changed";
+    const isDrift = {
+      missing: () => isNeeded(was!, roles, scope),
+      changed: () => comparable(was!) !== comparable(is!),
+      extra: () => isExtra(is!, made, actual),
+    }[state];
+    const texts = { expected: was?.description ?? null, actual: is?.description ?? null };
+    return isDrift() ? [{ of, state, kind, name, schema, owner, ...texts }] : [];
   });
-  const drift = [
-    ...withoutParts(missing).map((object) => ({ state: "missing" as const, object, expected: object, actual: null })),
-    ...changed.map(({ object, other }) => ({ state: "changed" as const, object, expected: object, actual: other })),
-    ...withoutParts(extra).map((object) => ({ state: "extra" as const, object, expected: null, actual: object })),
-  ].map(({ state, object, expected: was, actual: is }) => ({
-    place: `${partOf(object, scope)} ${object.owner ?? object.name} ${object.name} ${object.kind}`,
-    of: partOf(object, scope),
-    ...{ state, kind: object.kind, name: object.name },
-    ...{ expected: was?.description ?? null, actual: is?.description ?? null },
-  }));
   return {
-    drift: drift
-      .toSorted((a, b) => (a.place < b.place ? -1 : Number(a.place > b.place)))
-      .map(({ place, ...rest }) => rest),
+    drift: withoutParts(different),
     objects: made.size,
-    foreignSchemas: actual.flatMap(({ kind, name }) => (kind === "schema" && !places.has(name) ? [name] : [])),
+    foreignSchemas: actual.flatMap(({ kind, name }) => (kind === "schema" && !schemas.has(name) ? [name] : [])),
   };
 }
-
-const keyOf = ({ kind, name }: DbObject): string => `${kind} ${name}`;
 
 /** The publication of the service. */
 const PUBLICATION = "content_changes";
 
-/** Whose migrations make the object. */
-function partOf(object: DbObject, scope: DriftScope): string {
+type Place = Omit<DbObject, "description" | "place">;
+
+function partOf(object: Place, scope: DriftScope): Drift["of"] {
   const { kind, name, schema, owner } = object;
-  if (kind === "role" && SERVICE_ROLES.includes(name)) return "module caller";
-  if (kind === "membership" && name.split(" in ").every((role) => SERVICE_ROLES.includes(role))) return "module caller";
-  if (name === PUBLICATION || owner === PUBLICATION) return "module feed";
-  if (isOfApplication(object, scope)) return APPLICATION;
-  const added = MODULES.find(({ callerFunctions }) =>
-    callerFunctions.some((each) => name.startsWith(`auth.${each}(`) || owner?.startsWith(`auth.${each}(`)),
-  );
-  const module = added ?? MODULES.find(({ schemas }) => schema !== null && schemas.includes(schema));
-  return module === undefined ? APPLICATION : `module ${module.name}`;
+  if (kind === "role" || kind === "membership")
+    return name.split(" in ").every((role) => SERVICE_ROLES.includes(role)) ? "service" : "application";
+  if (name === PUBLICATION || owner === PUBLICATION) return "service";
+  return SERVICE_SCHEMAS.includes(schema ?? "") && !isAddition(object, scope) ? "service" : "application";
 }
 
 /** What an application adds to the schemas of modules: policies of private channels, the reference to its users, and rights of its roles. */
-function isOfApplication({ kind, name, schema }: DbObject, scope: DriftScope): boolean {
-  if (schema === "realtime" && (kind === "policy" || (kind === "comment on" && name.startsWith("policy "))))
-    return true;
-  if (kind === "constraint" && name === "accounts_user_id_fkey on auth_private.accounts") return true;
+function isAddition({ kind, name, schema }: Place, scope: DriftScope): boolean {
+  if (schema === "realtime" && (kind === "policy" || name.startsWith("policy "))) return true;
+  if (name === "accounts_user_id_fkey on auth_private.accounts") return true;
   const grantee = granteeOf(kind, name);
   return grantee !== null && !["public", scope.owner, ...SERVICE_ROLES].includes(grantee);
 }
@@ -118,28 +110,13 @@ const granteeOf = (kind: string, name: string): string | null =>
   kind === "grants on" ? name.slice(name.lastIndexOf(" to ") + 4).replace(/^"(.*)"$/, "$1") : null;
 
 /** The schemas in which migrations make something. Every database has `public`. */
-function placesOf(expected: readonly DbObject[], scope: DriftScope): ReadonlySet<string> {
-  const ofSchema = ["schema", "grants on", "comment on"];
-  return new Set(
+const schemasIn = (expected: readonly DbObject[], scope: DriftScope): ReadonlySet<string> =>
+  new Set(
     expected.flatMap((object) => {
-      const { kind, schema, name, owner } = object;
-      const isPublic = schema === "public" && ofSchema.includes(kind) && [name, owner].includes("public");
-      if (schema === null || isPublic || (kind === "comment on" && name === "schema public")) return [];
-      return partOf(object, scope) === APPLICATION && !scope.hasApplication ? [] : [schema];
+      const { schema, name, owner } = object;
+      if (schema === null || (schema === "public" && [name, owner].includes("public"))) return [];
+      return partOf(object, scope) === "service" || scope.hasApplication ? [schema] : [];
     }),
-  );
-}
-
-function isIn(places: ReadonlySet<string>, object: DbObject, scope: DriftScope): boolean {
-  const part = partOf(object, scope);
-  if (part !== APPLICATION) return scope.modules.some((name) => part === `module ${name}`);
-  return scope.hasApplication && (object.schema === null || places.has(object.schema));
-}
-
-/** The schema `public` has another owner on older servers, and where a DBA has chosen one. */
-const ownersOfPublic = (objects: readonly DbObject[]): readonly string[] =>
-  objects.flatMap(({ kind, name, description }) =>
-    kind === "schema" && name === "public" ? [description.replace("owner ", "")] : [],
   );
 
 /** What a start makes, or what a server has before any migration. */
@@ -166,7 +143,7 @@ function isNeeded({ kind, name, schema }: DbObject, roles: ReadonlySet<string>, 
   return kind !== "membership" || name.split(" in ").every((role) => roles.has(role));
 }
 
-/** What belongs to a whole server or database may be of something else. */
+/** Whether an extra object is drift. What belongs to a whole server or database may be of something else. */
 function isExtra(object: DbObject, made: ReadonlyMap<string, DbObject>, actual: readonly DbObject[]): boolean {
   const { kind, name, schema, description } = object;
   if (kind === "extension" || kind === "role" || kind === "setting") return false;
@@ -177,30 +154,25 @@ function isExtra(object: DbObject, made: ReadonlyMap<string, DbObject>, actual: 
   return description.includes("all tables") || tables.some((each) => made.has(`table ${each.name.split(" in ")[0]}`));
 }
 
-/** Parts of which the owner is in the list too are left out, and so is everything in a schema of the list. */
-function withoutParts(objects: readonly DbObject[]): readonly DbObject[] {
-  const names = new Set(
-    objects
-      .filter(({ kind, owner, name }) => owner !== name && !/^(grants|comment) on$/.test(kind))
-      .map(({ name }) => name),
-  );
-  const schemas = new Set(objects.flatMap(({ kind, name }) => (kind === "schema" ? [name] : [])));
-  return objects.filter(
-    ({ kind, owner, schema }) =>
-      (owner === null || !names.has(owner)) && (kind === "schema" || schema === null || !schemas.has(schema)),
-  );
+/** In the order of the output, without the parts of what is missing or extra itself, and without what is in such a schema. */
+function withoutParts(differences: readonly Difference[]): readonly Drift[] {
+  const whole = differences.filter(({ state, kind }) => state !== "changed" && !/ on$/.test(kind));
+  const names = new Set(whole.map(({ state, name }) => `${state} ${name}`));
+  const schemas = new Set(whole.flatMap(({ state, kind, name }) => (kind === "schema" ? [`${state} ${name}`] : [])));
+  const isPart = ({ state, kind, schema, owner }: Difference) =>
+    names.has(`${state} ${owner}`) || (kind !== "schema" && schemas.has(`${state} ${schema}`));
+  const placeOf = ({ of, owner, name, kind }: Difference) => `${of} ${owner ?? name} ${name} ${kind}`;
+  return differences
+    .filter((each) => !isPart(each))
+    .toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+    .map(({ schema, owner, ...drift }) => drift);
 }
 
 /** The description without what differs between servers, and what a start changes. */
-function normal(object: DbObject, { olderVersion }: DriftScope): DbObject {
-  const { kind, name, description } = object;
-  const having = (text: string) => ({ ...object, description: text });
-  if (kind === "replica identity of" && description === "full") return having("default");
+function comparable({ kind, name, description }: DbObject): string {
+  if (kind === "table") return description.replace(", replica identity full", "");
   // Servers that keep this right for themselves have no service key.
-  if (kind === "role" && name === "service_role") return having(description.replace(/^bypassrls(, )?/, ""));
-  if (olderVersion === null) return object;
-  if (kind === "grants on" && olderVersion < 17)
-    return having(description.replace(/, maintain(?: with grant option)?/, ""));
-  if (kind === "membership" && olderVersion < 16) return having(/^admin/.exec(description)?.[0] ?? "");
-  return object;
+  if (kind === "role" && name === "service_role") return description.replace(/^bypassrls(, )?/, "");
+  // PostgreSQL has it since 17.
+  return kind === "grants on" ? description.replace(/, maintain(?: with grant option)?/, "") : description;
 }

@@ -1,6 +1,6 @@
-import { cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import pg from "pg";
 import { baseOf, hasOwnAuth, installWithBase } from "../../../db/cluster/base.ts";
 import { withClient } from "../../../db/cluster/client.ts";
@@ -14,11 +14,12 @@ import { CURRENT, hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import type { ModuleChoice } from "../../../db/cluster/modules.ts";
 import { loginNames } from "../../../db/cluster/provision.ts";
 import { triedOf } from "../../../db/cluster/tried-statements.ts";
+import { MODULES } from "../../../db/modules/modules.ts";
 import { quoteIdentifier } from "../../../db/sql.ts";
 import { type SqlStatement, statementsOf } from "../../../db/sql-tokens.ts";
 import { inNewDatabase } from "./compare.ts";
 import { type DbObject, readObjects } from "./describe.ts";
-import { compareObjects, type DatabaseComparison, type Drift, type DriftScope } from "./drift-comparison.ts";
+import { compareObjects, type DatabaseComparison, type Drift } from "./drift-comparison.ts";
 
 export type DriftOptions = Installation & {
   /** The role of anonymous callers. */
@@ -34,14 +35,14 @@ export type DriftReport = DatabaseComparison & {
 /** What a database has, and what has run on it. */
 type Actual = {
   readonly database: string;
-  readonly version: number;
   readonly owner: string;
   readonly isSuperuser: boolean;
   readonly state: MigrationState;
   readonly choice: ModuleChoice;
   readonly hasForeignAuth: boolean;
   readonly tried: readonly SqlStatement[];
-  readonly defaultGrants: readonly string[];
+  /** Statements that make the privileges that objects of the owner get in every schema. */
+  readonly defaultGrants: string;
   readonly objects: readonly DbObject[];
 };
 
@@ -52,22 +53,21 @@ type Actual = {
 export async function findDrift(url: string, cluster: Cluster, options: DriftOptions): Promise<DriftReport> {
   const { folder, anonymousRole } = options;
   const actual = await withClient(url, (client) => readActual(client, url, options));
-  const compared = actual.state.modules.filter(({ hasThisCode, pending }) => hasThisCode && pending === "");
+  const current = actual.state.modules.filter(({ hasThisCode, migrations }) => hasThisCode && migrations.length === 0);
+  const stale = actual.state.modules.filter((module) => module.version !== null && !current.includes(module));
+  const others = MODULES.filter(({ name }) => !current.some((each) => each.name === name));
   return withExpected(cluster, actual, folder, async (client) => {
-    const version = await versionOf(client);
-    const scope: DriftScope = {
-      modules: compared.map(({ name }) => name),
+    const comparison = compareObjects(await readObjects(client), actual.objects, {
+      ...actual,
+      // Modules add functions to the schema of the module caller.
+      notCompared: [...others.flatMap(({ schemas }) => schemas), ...(stale.length > 0 ? [null, "auth"] : [])],
       hasApplication: folder !== null,
-      owner: actual.owner,
-      isSuperuser: actual.isSuperuser,
-      hasForeignAuth: actual.hasForeignAuth,
       logins: loginNames(actual.database),
       anonymousRole,
-      olderVersion: version === actual.version ? null : Math.min(version, actual.version),
-    };
-    const comparison = compareObjects(await readObjects(client), actual.objects, scope);
-    const drift = scope.olderVersion === null ? comparison.drift : await withoutSpelling(client, comparison.drift);
-    return { ...comparison, drift, database: actual.database, notes: notesOf(actual, comparison, scope) };
+    });
+    const drift: Drift[] = [];
+    for (const each of comparison.drift) if (!(await isOnlySpelling(client, each))) drift.push(each);
+    return { ...comparison, drift, database: actual.database, notes: notesOf(actual, stale, comparison) };
   });
 }
 
@@ -80,20 +80,17 @@ async function readActual(client: pg.Client, url: string, { folder, ...choice }:
     const newer = state.migrations.filter(({ isNewer }) => isNewer).map(({ file }) => file);
     if (newer.length > 0) throw new MigrationFailure(`${NEWER}: ${newer.join(", ")}`);
     const { rows } = await client.query<Pick<Actual, "database" | "owner" | "isSuperuser">>(OWNER);
-    const modules = choice.modules.concat(
-      state.modules.flatMap(({ name, version }) => (version === null || name === "caller" ? [] : [name])),
-    );
+    const modules = state.modules.flatMap(({ name, version }) => (version === null || name === "caller" ? [] : [name]));
     return {
       ...rows[0]!,
-      version: await versionOf(client),
       state,
       hasForeignAuth: await hasForeignAuth(client),
-      choice: { modules: [...new Set(modules)], userId: (await userIdIn(client)) ?? "" },
+      choice: { modules, userId: (await userIdIn(client)) ?? "" },
       tried:
         folder !== null && (await hasCurrent(folder))
           ? await triedOf(client, statementsOf(await readCurrent(url, folder)))
           : [],
-      defaultGrants: (await client.query<{ sql: string }>(DEFAULT_GRANTS, [rows[0]!.owner])).rows.map(({ sql }) => sql),
+      defaultGrants: (await client.query<{ sql: string }>(DEFAULT_GRANTS, [rows[0]!.owner])).rows[0]!.sql,
       objects: await readObjects(client),
     };
   } catch (error) {
@@ -120,24 +117,20 @@ const OWNER = `
   from pg_namespace as n join pg_roles as r on r.oid = n.nspowner
   where n.nspname = 'content_service'`;
 
-/** The privileges that objects of the owner get in every schema, as statements. */
+/** A DBA may have changed them before the service was installed, for roles that no migration makes. */
 const DEFAULT_GRANTS = `
-  select format('alter default privileges for role %1$I revoke all on %2$s from %1$I, public', r.rolname, k.kind)
-    || coalesce((
-      select string_agg(
-        format('; alter default privileges for role %I grant %s on %s to %s', r.rolname, g.privilege_type, k.kind,
-          case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end), '')
-      from aclexplode(d.defaclacl) as g), '') as sql
+  select coalesce(string_agg(
+    format('alter default privileges for role %1$I revoke all on %2$s from %1$I, public; ', r.rolname, k.kind) || (
+      select coalesce(string_agg(
+        format('do $do$ begin create role %1$s; exception when duplicate_object or reserved_name then null; end $do$; '
+          'alter default privileges for role %2$I grant %3$s on %4$s to %1$s; ',
+          case g.grantee when 0 then 'public' else g.grantee::regrole::text end, r.rolname, g.privilege_type, k.kind), ''), '')
+      from aclexplode(d.defaclacl) as g), ''), '') as sql
   from pg_default_acl as d
   join pg_roles as r on r.oid = d.defaclrole
   cross join lateral (select case d.defaclobjtype when 'r' then 'tables' when 'S' then 'sequences' when 'f' then 'functions'
     when 'T' then 'types' when 'n' then 'schemas' end as kind) as k
   where d.defaclnamespace = 0 and r.rolname = $1 and k.kind is not null`;
-
-const versionOf = async (client: pg.ClientBase): Promise<number> =>
-  Math.floor(
-    (await client.query("select current_setting('server_version_num')::int as number")).rows[0].number / 10_000,
-  );
 
 const PASSWORD = "expected";
 
@@ -164,7 +157,7 @@ const withExpected = <T>(
 async function repeat(url: string, actual: Actual, folder: string | null): Promise<void> {
   const base = folder === null ? null : baseOf(join(folder, ".."));
   const wasEmpty = folder !== null && base === null;
-  if (!wasEmpty) await withClient(url, (client) => setDefaultGrants(client, actual.defaultGrants));
+  if (!wasEmpty) await withClient(url, (client) => client.query(actual.defaultGrants));
   if (actual.hasForeignAuth && !hasOwnAuth(base))
     await withClient(url, (client) => client.query(foreignAuth(actual.choice.userId)));
   await installWithBase(url, base, actual.choice);
@@ -185,16 +178,6 @@ const foreignAuth = (type: string): string => `
   create function auth.uid() returns ${type} language sql stable as
     $$ select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::${type} $$`;
 
-/** A DBA may have changed them before the service was installed, for roles that no migration makes. */
-async function setDefaultGrants(client: pg.Client, statements: readonly string[]): Promise<void> {
-  for (const statement of statements) {
-    const grantees = [...statement.matchAll(/ to (".*?"|\w+)(?=;|$)/g)].map(([, name]) => name!);
-    for (const name of grantees.filter((each) => each !== "public"))
-      await client.query(`do $$ begin create role ${name}; exception when duplicate_object then null; end $$`);
-    await client.query(statement);
-  }
-}
-
 /** Calls back with a folder of the committed migrations that a database has. */
 async function withApplied<T>(
   folder: string,
@@ -202,69 +185,52 @@ async function withApplied<T>(
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const copy = await mkdtemp(join(tmpdir(), "content-applied-"));
+  const pending = migrations.flatMap(({ name, isApplied }) => (isApplied ? [] : [name.slice(0, -".sql".length)]));
+  const filter = (path: string) => !pending.some((name) => basename(path).startsWith(name));
   try {
-    await mkdir(join(copy, "committed"));
-    const names = migrations.flatMap(({ name, isApplied }) => (isApplied ? [name.slice(0, -".sql".length)] : []));
-    for (const file of await readdir(join(folder, "committed")))
-      if (names.some((name) => file.startsWith(name)))
-        await cp(join(folder, "committed", file), join(copy, "committed", file));
+    await cp(join(folder, "committed"), join(copy, "committed"), { recursive: true, filter });
     return await work(copy);
   } finally {
     await rm(copy, { recursive: true });
   }
 }
 
-/** Leaves out definitions that only PostgreSQL of another version writes differently: the database of `client` writes them again. */
-async function withoutSpelling(client: pg.Client, drift: readonly Drift[]): Promise<readonly Drift[]> {
-  const kept: Drift[] = [];
-  for (const each of drift) {
-    const again = each.state === "changed" ? await respelled(client, each) : null;
-    if (again === null || again !== each.expected) kept.push(each);
-  }
-  return kept;
-}
-
-/** The actual definition as the server of `client` writes it; null if it cannot be made there. */
-async function respelled(client: pg.Client, { kind, name, actual }: Drift): Promise<string | null> {
-  if (kind !== "definition of" && kind !== "function") return null;
+/** Whether PostgreSQL of another version only writes the definition of a view or function differently: that of `client` writes it again. */
+async function isOnlySpelling(client: pg.Client, { state, kind, name, expected, actual }: Drift): Promise<boolean> {
+  if (state !== "changed" || !/^(function|view|materialized view)$/.test(kind)) return false;
+  const [head, ...lines] = actual!.split("\n");
+  const [statement, read, what] =
+    kind === "function"
+      ? ["", "pg_get_functiondef($1::regprocedure)", name]
+      : ["create temporary view respelled as ", "pg_get_viewdef($1::regclass)", "respelled"];
   await client.query("begin");
   try {
-    if (kind === "definition of") {
-      await client.query(`create temporary view respelled as ${actual}`);
-      return (await client.query("select pg_get_viewdef('respelled'::regclass) as text")).rows[0].text;
-    }
-    const [head, ...lines] = actual!.split("\n");
-    await client.query(lines.join("\n"));
-    const { rows } = await client.query("select pg_get_functiondef($1::regprocedure) as text", [name]);
-    return `${head}\n${rows[0].text}`;
+    await client.query(statement + lines.join("\n"));
+    const { rows } = await client.query<{ text: string }>(`select ${read} as text`, [what]);
+    return `${head}\n${rows[0]!.text}` === expected;
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError)) throw error;
-    return null;
+    // It cannot be made there.
+    if (error instanceof pg.DatabaseError) return false;
+    throw error;
   } finally {
     await client.query("rollback");
   }
 }
 
-function notesOf(
+const notesOf = (
   { state, tried }: Actual,
+  stale: MigrationState["modules"],
   { foreignSchemas }: DatabaseComparison,
-  scope: DriftScope,
-): readonly string[] {
-  const pending = pendingIn(state);
-  const others = state.modules.filter(
-    ({ name, version, pending: due }) => version !== null && due === "" && !scope.modules.includes(name),
-  );
-  return [
-    ...pending.map((step) => `pending, and so not compared: ${step}`),
-    ...others.map(
+): readonly string[] => [
+  ...pendingIn(state).map((step) => `pending, and so not compared: ${step}`),
+  ...stale
+    .filter(({ pending }) => pending === "")
+    .map(
       ({ name, version }) =>
         `not compared, because version ${version} of the service has written it: the module ${name}`,
     ),
-    ...(tried.length > 0
-      ? ["db/migrations/current.sql is not committed; what has run of it counts as a migration"]
-      : []),
-    ...(foreignSchemas.length > 0
-      ? [`not compared, because no migration makes anything in them: ${foreignSchemas.join(", ")}`]
-      : []),
-  ];
-}
+  ...(tried.length > 0 ? ["db/migrations/current.sql is not committed; what has run of it counts as a migration"] : []),
+  ...(foreignSchemas.length > 0
+    ? [`not compared, because no migration makes anything in them: ${foreignSchemas.join(", ")}`]
+    : []),
+];
