@@ -29,13 +29,10 @@ export async function removeBreaking(file: string, migration: string): Promise<v
 function withEntry(text: string, { migration, reason, changes }: BreakingEntry): string {
   const entry = [`- **Breaking** (${migration}): ${reason}`, ...changes.map((change) => `  - ${change}`)].join("\n");
   const found = UNRELEASED.exec(text);
-  if (found) {
-    const end = found.index + found[0].length;
-    return `${text.slice(0, end)}\n\n${entry}\n${text.slice(end).replace(/^\n+/, (lines) => (/^\n+- /.test(text.slice(end)) ? "" : lines.slice(1)))}`;
-  }
-  const at = /^## /m.exec(text)?.index ?? text.length;
-  const [above, below] = [text.slice(0, at).trimEnd(), text.slice(at)];
-  return `${above}\n\n${HEADING}\n\n${entry}\n${below === "" ? "" : `\n${below}`}`;
+  const end = found ? found.index + found[0].length : (/^## /m.exec(text)?.index ?? text.length);
+  const [above, below] = [text.slice(0, end).trimEnd(), text.slice(end).replace(/^\n+/, "")];
+  const gap = below === "" || below.startsWith("- ") ? "\n" : "\n\n";
+  return `${above}\n\n${found ? "" : `${HEADING}\n\n`}${entry}${gap}${below}`;
 }
 
 function withoutEntry(text: string, migration: string): string {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import { baseOf, installWithBase } from "../../../db/cluster/base.ts";
+import { withClient } from "../../../db/cluster/client.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
 import { applyCurrent, compileSchema } from "../../../db/cluster/graphile-migrate.ts";
 import { notIncluded } from "../../../db/cluster/includes.ts";
@@ -58,12 +59,12 @@ export async function compareSchema(
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
     await installWithBase(url, base, installation);
-    const known = base === null ? [] : await connected(url, (client) => inspectBase(client, inspect));
+    const known = base === null ? [] : await withClient(url, (client) => inspectBase(client, inspect));
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
       throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
     });
-    findings = (await connected(url, inspect)).filter((finding) => !known.some((other) => isSame(finding, other)));
+    findings = (await withClient(url, inspect)).filter((finding) => !known.some((other) => isSame(finding, other)));
   });
   return { differences: differences(migrated, compiled), notIncluded: unused, objects: compiled.length, findings };
 }
@@ -76,7 +77,7 @@ const isSame = (finding: Finding, other: Finding): boolean =>
 const describeNew = (cluster: Cluster, name: string, build: (url: string) => Promise<unknown>): Promise<string[]> =>
   inNewDatabase(cluster, name, async (url) => {
     await build(url);
-    return connected(url, describeDatabase);
+    return withClient(url, describeDatabase);
   });
 
 /** Calls back with a new database, and drops it with its roles: the next database must create them itself. */
@@ -135,14 +136,4 @@ export const fixForNotIncluded = (files: readonly string[]): readonly string[] =
         ...files.map((file) => `  --!include ${file}`),
       ];
 
-const query = (url: string, text: string): Promise<unknown> => connected(url, (client) => client.query(text));
-
-async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
-}
+const query = (url: string, text: string): Promise<unknown> => withClient(url, (client) => client.query(text));

@@ -10,7 +10,7 @@ import { provisionLogins } from "../../../db/cluster/provision.ts";
 import { type Finding, sorted } from "../../../db/findings/finding.ts";
 import { type CompareOptions, inNewDatabase } from "./compare.ts";
 import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
-import { type Rehearsal, rehearse } from "./rehearsal.ts";
+import { type Objects, rehearse, type Step } from "./rehearsal.ts";
 import { type Judgement, judge, MIGRATION_RULES } from "./rules.ts";
 
 /** What is wrong with `current.sql`, and what it changes for clients. */
@@ -39,33 +39,26 @@ export async function judgeCurrent(
     print("Reading what clients see before current.sql …\n");
     const [before, known] = [await readContract(configured, logins), await withClient(url, inspect)];
     print("Running current.sql, and judging each statement …\n");
-    const rehearsal = await rehearse(url, { file: "current.sql", text: await readCurrent(url, installation.folder) });
+    const steps = await rehearse(url, { file: "current.sql", text: await readCurrent(url, installation.folder) });
     print("Comparing what clients see after it …\n");
     const after = await readContract(configured, logins);
     const found = [...(await withClient(url, inspect)), ...newOmissions(before, after)];
     const isNew = ({ rule, object }: Finding) => !known.some((each) => each.rule === rule && each.object === object);
-    const advice = sorted(found.filter(isNew)).map((finding) => ({ ...finding, place: placeOf(finding, rehearsal) }));
-    return { judgements: [...judge(rehearsal), ...advice], changes: contractChanges(before, after) };
+    const advice = sorted(found.filter(isNew)).map((finding) => ({ ...finding, place: placeOf(finding, steps) }));
+    return { judgements: [...judge(steps), ...advice], changes: contractChanges(before, after) };
   });
 }
 
-/** The statement that the advice is about: the last one that made or changed the object, or its table, or that names it. */
-function placeOf({ object }: Finding, { steps }: Rehearsal): string {
+/** The statement that the advice is about: the last one that changed the object or its table, and names it, as far as it can be known. */
+function placeOf({ object }: Finding, steps: readonly Step[]): string {
   const name = object.replace(/^(materialized view|foreign table|[a-z]+) /, "");
   const [part, table = part!.replace(/\.[^.]+$/, "")] = name.split(/ on (?=\S+$)/);
-  const changes = (wanted: string | undefined) =>
-    steps.filter(({ events }) => events.some((event) => event.kind === "changed" && event.name === wanted));
-  const ofTable = changes(table);
-  const isNamed = ({ statement }: Rehearsal["steps"][number]) => statement.text.includes(part!.replaceAll('"', ""));
-  const isReference = ({ statement }: Rehearsal["steps"][number]) =>
-    object.startsWith("constraint ") && /\breferences\b/i.test(statement.text);
-  const step =
-    changes(name).at(-1) ??
-    ofTable.findLast(isNamed) ??
-    ofTable.findLast(isReference) ??
-    ofTable.at(-1) ??
-    steps.findLast(isNamed);
-  return step?.place ?? "current.sql";
+  const textIn = (objects: Objects) =>
+    JSON.stringify([...objects.values()].filter((each) => each.name === name || each.name === table));
+  const changes = steps.filter(({ before, after }) => textIn(before) !== textIn(after));
+  const word = part!.replace(/\(.*|"/g, "");
+  const isNamed = ({ statement }: Step) => statement.text.includes(word);
+  return (changes.findLast(isNamed) ?? changes.at(-1) ?? steps.findLast(isNamed))?.place ?? "current.sql";
 }
 
 /** What was found and did not stop the commit. */
@@ -100,18 +93,11 @@ export function describeRefusal(verdict: Verdict): string {
 
 /** How errors are accepted: those of statements by a comment in the migration, those of the advisor by a comment in the database. */
 function howToAccept(errors: readonly Judgement[]): readonly string[] {
-  const ofStatement = errors.find(({ rule }) => rule in MIGRATION_RULES);
-  const ofAdvisor = errors.find(({ rule }) => !(rule in MIGRATION_RULES));
+  const of = [true, false].map((isOfStatement) => errors.find(({ rule }) => rule in MIGRATION_RULES === isOfStatement));
   return [
-    ...(ofStatement
-      ? [`If that is intended, say why in a comment before the statement:\n    -- @accept ${ofStatement.rule} reason`]
-      : []),
-    ...(ofAdvisor
-      ? [
-          `If that is intended, say why in SQL:\n    comment on ${ofAdvisor.object} is '@accept ${ofAdvisor.rule} reason';`,
-        ]
-      : []),
-  ];
+    of[0] && `If that is intended, say why in a comment before the statement:\n    -- @accept ${of[0].rule} reason`,
+    of[1] && `If that is intended, say why in SQL:\n    comment on ${of[1].object} is '@accept ${of[1].rule} reason';`,
+  ].filter((line) => line !== undefined);
 }
 
 const HOW_TO_BREAK = `If it is intended, commit with --breaking "reason", which CHANGELOG.md of the application gets.`;
@@ -145,31 +131,23 @@ export function linesFor(changes: readonly Change[]): readonly string[] {
 
 /** What is new in the same way for the same callers, as one change: `Query.tag, Query.tags were added` */
 function joined(additions: readonly Change[]): readonly Change[] {
-  const sorted = additions.map((change) => ({ change, ...formOf(change) }));
-  const groups = Map.groupBy(sorted, ({ change, text }) => JSON.stringify([change.interface, change.roles, text]));
-  return [...groups.values()].map((group) => {
-    const [{ change, text }] = group as [(typeof group)[0]];
-    return group.length === 1
-      ? change
-      : { ...change, text: text.replace("…", () => group.map(({ name }) => name).join(", ")) };
+  const own = additions.filter(({ isDerived }) => !isDerived);
+  const parsed = own.map((change) => ({ change, parts: NAMED.exec(change.text)! }));
+  const groups = Map.groupBy(parsed, ({ change, parts: [, head, , tail] }) =>
+    JSON.stringify([change.interface, change.roles, head, tail]),
+  );
+  const changes = [...groups.values()].map((group): Change => {
+    const { change, parts } = group[0]!;
+    if (group.length === 1) return change;
+    const head = parts[1]!.replace(/^An optional (\w+)/, "Optional $1s").replace("the parameter", "the parameters");
+    const names = group.map(({ parts: [, , name] }) => name).join(", ");
+    return { ...change, text: head + names + parts[3]!.replace(/ was /, " were ").replace(/ is /, " are ") };
   });
+  return [...changes, ...additions.filter(({ isDerived }) => isDerived)];
 }
 
-/** The texts of additions, and how several of them begin and end. */
-const FORMS: readonly (readonly [one: RegExp, several: string])[] = [
-  [/^(\S+) was added$/, "… were added"],
-  [/^(\S+) was (added to .+)$/, "… were $2"],
-  [/^(\S+) is (new in .+)$/, "… are $2"],
-  [/^An optional field (\S+) on (.+) was added$/, "Optional fields … on $2 were added"],
-  [/^An optional arg (\S+) on (.+) was added$/, "Optional arguments … on $2 were added"],
-  [/^(?=\S+: the parameter (\S+))(\S+): the parameter \S+ was added$/, "$2: the parameters … were added"],
-];
-
-/** The name in an addition, and the text for several. Those that follow from others are only counted: each stays as it is. */
-function formOf({ text, isDerived }: Change): { readonly name: string; readonly text: string } {
-  const [one, several] = (!isDerived && FORMS.find(([form]) => form.test(text))) || [];
-  return one === undefined ? { name: "", text } : { name: one.exec(text)![1]!, text: text.replace(one, several!) };
-}
+/** The name in a change, and what is before and after it. */
+const NAMED = /^(An optional \w+ |\S+: the parameter |)(\S+)(.*)$/s;
 
 /** `REST for anon, authenticated: /notes was removed` */
 const describeChange = ({ interface: name, roles, text }: Change): string =>

@@ -1,5 +1,5 @@
 import type { Finding } from "../../../db/findings/finding.ts";
-import type { ColumnState, NamedObject, Rehearsal, Step, TableState } from "./rehearsal.ts";
+import type { NamedObject, Objects, Part, Step } from "./rehearsal.ts";
 
 /** What is wrong with a statement of a migration. An error is refused unless a comment accepts its rule. */
 export type Judgement = Finding & { readonly place: string };
@@ -19,187 +19,136 @@ export const MIGRATION_RULES = {
 type Rule = keyof typeof MIGRATION_RULES;
 
 /** What a rule finds: the step that causes it, the object, the reason, and the SQL that is better. */
-type Fault = Pick<Finding, "object" | "reason" | "fix"> & { readonly rule: Rule; readonly step: Step };
+type Fault = { readonly rule: Rule; readonly step: Step } & Pick<Finding, "object" | "reason" | "fix">;
 
 /** Judges a migration by what it changed when it ran. Tables that it creates itself are not judged: nothing uses them yet. */
-export function judge(rehearsal: Rehearsal): readonly Judgement[] {
+export function judge(steps: readonly Step[]): readonly Judgement[] {
+  if (steps.length === 0) return [];
   const faults: Fault[] = [
-    ...faultsOfObjects(rehearsal),
-    ...rehearsal.steps.flatMap((step) => [...faultsOfStep(step, rehearsal)]),
+    ...faultsOfNames(steps),
+    ...steps.flatMap((step) => [...faultsOfStep(step, steps[0]!.before)]),
   ];
-  const lock = rehearsal.steps.find(({ locked, lockTimeout }) => locked.length > 0 && lockTimeout === "0");
-  if (lock) faults.push(withoutLockTimeout(lock));
+  const step = steps.find(({ locked, lockTimeout }) => locked.length > 0 && lockTimeout === "0");
+  if (step) {
+    const reason = "it waits for every transaction that uses the table, and all requests of the table wait behind it";
+    const fix = "set local lock_timeout = '3s';  -- as the first statement";
+    faults.push({ rule: "no-lock-timeout", step, object: `table ${step.locked[0]}`, reason, fix });
+  }
   return faults
-    .filter(({ rule, step }) => !step.accepted.has(rule))
-    .sort((a, b) => rehearsal.steps.indexOf(a.step) - rehearsal.steps.indexOf(b.step))
-    .map(({ step, ...fault }) => ({ ...fault, level: levelOf(fault.rule), place: step.place }));
+    .filter((fault) => !fault.step.accepted.has(fault.rule))
+    .sort((a, b) => steps.indexOf(a.step) - steps.indexOf(b.step))
+    .map(({ step: { place }, ...fault }) => ({ ...fault, level: levelOf(fault.rule), place }));
 }
 
 const levelOf = (rule: Rule) => (MIGRATION_RULES[rule].startsWith("error") ? "error" : "warning");
 
-function withoutLockTimeout(step: Step): Fault {
-  return {
-    ...{
-      rule: "no-lock-timeout",
-      step,
-      object: `table ${step.locked[0]}`,
-      fix: "set local lock_timeout = '3s';  -- as the first statement",
-    },
-    reason: "it waits for every transaction that uses the table, and all requests of the table wait behind it",
-  };
-}
+const LATER =
+  "-- First a version that does not use it. Drop it in a migration of a later version, when no instance uses it.";
+const PREVIOUS = "instances of the previous version use";
 
-/** What had a name before, and has not after. */
-function* faultsOfObjects({ before, after, steps }: Rehearsal): Generator<Fault> {
+/** What had a name before, and has not after: objects, columns, and values of enums. */
+function* faultsOfNames(steps: readonly Step[]): Generator<Fault> {
+  const [before, after] = [steps[0]!.before, steps.at(-1)!.after];
+  /** The last step that changed the name. */
+  const stepOf = (read: (objects: Objects) => string | undefined) =>
+    steps.findLast((step) => read(step.before) !== read(step.after))!;
   // A view may take the place of a table.
+  const classOf = (key: string) => key.slice(0, key.indexOf(" "));
   const names = new Set([...after].map(([key, { name }]) => `${classOf(key)} ${name}`));
   for (const [key, was] of before) {
     const is = after.get(key);
-    const object = `${was.kind} ${was.name}`;
     const isReplaced = names.has(`${classOf(key)} ${was.name}`);
-    const step = stepOf(steps, key, is === undefined ? "dropped" : "changed");
+    const found = { step: stepOf((objects) => objects.get(key)?.name), object: `${was.kind} ${was.name}` };
     if (is === undefined && was.kind === "table")
-      yield { rule: "loses-data", step, object, reason: "its rows are lost", fix: LATER };
+      yield { rule: "loses-data", ...found, reason: "its rows are lost", fix: LATER };
     else if (is === undefined && !isReplaced)
-      yield {
-        rule: "breaks-instances",
-        step,
-        object,
-        reason: "instances of the previous version use it until they are replaced",
-        fix: LATER,
-      };
+      yield { rule: "breaks-instances", ...found, reason: `${PREVIOUS} it until they are replaced`, fix: LATER };
     else if (is !== undefined && is.name !== was.name && !isReplaced)
-      yield {
-        rule: "breaks-instances",
-        step,
-        object,
-        reason: `it becomes ${is.name}, and instances of the previous version use its name until they are replaced`,
-        fix: fixForRename(was, is),
-      };
-    else if (is !== undefined) yield* faultsOfParts(key, was, is, steps);
+      yield { rule: "breaks-instances", ...found, reason: renamed(is.name), fix: fixForRename(was, is) };
+    if (is === undefined || (is.name !== was.name && !isReplaced)) continue;
+    const isTable = was.kind === "table";
+    for (const { id, name } of was.parts) {
+      const part = is.parts.find((each) => each.id === id);
+      if (part?.name === name || (!isTable && is.parts.some((each) => each.name === name))) continue;
+      const step = stepOf((objects) => objects.get(key)?.parts.find((each) => each.id === id)?.name);
+      const object = was.kind === "type" ? `value ${name} of type ${was.name}` : `column ${was.name}.${name}`;
+      if (part === undefined && isTable)
+        yield { rule: "loses-data", step, object, reason: "its values are lost", fix: LATER };
+      else
+        yield {
+          ...{ rule: "breaks-instances", step, object },
+          reason: renamed(part?.name),
+          fix:
+            part === undefined || !isTable
+              ? LATER
+              : `alter table ${is.name} add column if not exists ${part.name} …;  -- a trigger keeps both in step; drop ${name} in a migration of a later version`,
+        };
+    }
   }
 }
 
-/** `pg_class 16384` → `pg_class` */
-const classOf = (key: string): string => key.slice(0, key.indexOf(" "));
+const renamed = (name: string | undefined) =>
+  `${name === undefined ? "it is dropped" : `it becomes ${name}`}, and ${PREVIOUS} its name until they are replaced`;
 
-const LATER =
-  "-- First a version that does not use it. Drop it in a migration of a later version, when no instance uses it.";
+const fixForRename = ({ kind, name }: NamedObject, is: NamedObject): string =>
+  kind === "table" || kind === "view" || kind === "materialized view"
+    ? `create view ${name} with (security_invoker = true) as select * from ${is.name};  -- until no instance uses the old name`
+    : `-- Keep ${name}, and create ${is.name} beside it; drop the old one later.`;
 
-function fixForRename({ kind, name }: NamedObject, is: NamedObject): string | null {
-  const [schema] = name.split(".");
-  if (kind === "table" || kind === "view" || kind === "materialized view")
-    return `create view ${name} with (security_invoker = true) as select * from ${is.name};  -- until no instance uses the old name`;
-  return kind === "function"
-    ? `-- Keep ${name}, and let it call ${is.name}; drop it later.`
-    : `-- Keep ${name}, and create a new ${kind} in ${schema}; drop the old one later.`;
-}
-
-/** Columns of a table or view, and values of an enum. */
-function* faultsOfParts(key: string, was: NamedObject, is: NamedObject, steps: readonly Step[]): Generator<Fault> {
-  const remaining = new Set(Object.values(is.parts));
-  const isTable = was.kind === "table";
-  for (const [part, name] of Object.entries(was.parts)) {
-    const renamed = is.parts[part];
-    if (renamed === name || (!isTable && remaining.has(name))) continue;
-    const object = was.kind === "type" ? `value ${name} of type ${was.name}` : `column ${was.name}.${name}`;
-    const step = stepOf(steps, key, renamed === undefined ? "dropped" : "changed", Number(part), name);
-    if (renamed === undefined && isTable)
-      yield { rule: "loses-data", step, object, reason: "its values are lost", fix: LATER };
-    else
-      yield {
-        ...{ rule: "breaks-instances", step, object },
-        reason: `${renamed === undefined ? "it is dropped" : `it becomes ${renamed}`}, and instances of the previous version use its name until they are replaced`,
-        fix: renamed !== undefined && isTable ? fixForColumn(is, name, renamed) : LATER,
-      };
-  }
-}
-
-const fixForColumn = (is: NamedObject, name: string, renamed: string): string =>
-  `alter table ${is.name} add column if not exists ${renamed} …;  -- a trigger keeps both in step; drop ${name} in a migration of a later version`;
-
-/** The statement that did it: the last one that dropped or changed the object, and names the part if several did. */
-function stepOf(steps: readonly Step[], key: string, kind: "changed" | "dropped", part = 0, name = ""): Step {
-  const concerns = (only: (event: Step["events"][number]) => boolean) =>
-    steps.findLast(({ events }) => events.some(only));
-  const isObject = (event: Step["events"][number]) => `${event.class} ${event.oid}` === key;
-  const word = name.replace(/^["']|["']$/g, "");
-  return (
-    concerns((event) => isObject(event) && event.kind === kind && event.part === part) ??
-    steps.findLast(({ events, statement }) => events.some(isObject) && statement.text.includes(word)) ??
-    concerns(isObject) ??
-    steps.findLast(({ statement }) => /^alter\s+schema/i.test(statement.text)) ??
-    steps.at(-1)!
-  );
-}
-
-function* faultsOfStep(step: Step, { steps, before }: Rehearsal): Generator<Fault> {
-  for (const { was, is } of step.tables) {
-    if (is === null) continue;
-    const original = originalOf(was.oid, steps)!;
-    const rewrite = step.events.find(({ kind, oid }) => kind === "rewritten" && oid === was.oid);
-    if (rewrite) yield rewritten(step, is, rewrite.rewrite, was);
-    else if (is.file !== was.file && before.get(`pg_class ${was.oid}`)?.kind === "table")
+/** What a statement does to tables that existed before the migration. */
+function* faultsOfStep(step: Step, first: Objects): Generator<Fault> {
+  for (const [key, original] of first) {
+    const [was, is] = [step.before.get(key), step.after.get(key)];
+    if (was === undefined || is === undefined || !/^(table|materialized view)$/.test(is.kind)) continue;
+    const rewrite = step.rewritten.get(is.oid);
+    if (rewrite !== undefined) yield rewritten(step, was, is, rewrite);
+    else if (was.file !== is.file && is.kind === "table")
       yield { rule: "loses-data", step, object: `table ${was.name}`, reason: "its rows are lost", fix: null };
-    yield* faultsOfIndexes(step, was, is);
-    yield* faultsOfConstraints(step, was, is, original);
+    if (was.file === is.file) yield* faultsOfIndexes(step, was, is);
+    if (step.scanned.has(is.oid)) yield* faultsOfConstraints(step, was, is, original);
     yield* faultsOfColumns(step, was, is, original);
   }
 }
-
-/** The table before the migration. */
-const originalOf = (oid: string, steps: readonly Step[]): TableState | undefined =>
-  steps.flatMap(({ tables }) => tables).find(({ was }) => was.oid === oid)?.was;
 
 /** Why PostgreSQL rewrites a table: the bits of pg_event_trigger_table_rewrite_reason(). */
 const VOLATILE_DEFAULT = 2;
 const OTHER_TYPE = 4;
 
-function rewritten(step: Step, is: TableState, why: number, was: TableState): Fault {
-  const fault = { rule: "table-rewrite", step, object: `table ${is.name}` } as const;
-  const reason = (cause: string) => `${cause}: all its rows are written again, and nothing can use it meanwhile`;
-  if (why & OTHER_TYPE) {
-    const column = is.columns.find((each) =>
-      was.columns.some(({ number, type }) => number === each.number && type !== each.type),
-    );
-    const [name, type] = [column?.name ?? "…", column?.type ?? "…"];
-    return {
-      ...fault,
-      reason: reason(`${name} gets another type`),
-      fix: `alter table ${is.name} add column if not exists … ${type};  -- a trigger and updates in batches fill it; drop ${name} in a migration of a later version`,
-    };
-  }
-  if (why & VOLATILE_DEFAULT) {
-    const column = is.columns.find(({ number }) => !was.columns.some((each) => each.number === number));
-    const [name, type] = [column?.name ?? "…", column?.type ?? "…"];
-    return {
-      ...fault,
-      reason: reason(`the value of ${name} differs for each row`),
-      fix: `alter table ${is.name} add column if not exists ${name} ${type};\nalter table ${is.name} alter column ${name} set default …;  -- for new rows; then update the others in batches`,
-    };
-  }
-  return { ...fault, reason: reason("its storage changes"), fix: null };
+function rewritten(step: Step, was: NamedObject, is: NamedObject, why: number): Fault {
+  const before = (part: Part) => was.parts.find(({ id }) => id === part.id);
+  const changed = is.parts.find((part) => before(part) !== undefined && before(part)!.type !== part.type);
+  const added = is.parts.find((part) => before(part) === undefined);
+  const { name, type } = (why & OTHER_TYPE ? changed : added) ?? { name: "…", type: "…" };
+  const [cause, fix] =
+    why & OTHER_TYPE
+      ? [
+          `${name} gets another type`,
+          `alter table ${is.name} add column if not exists … ${type};  -- a trigger and updates in batches fill it; drop ${name} in a migration of a later version`,
+        ]
+      : why & VOLATILE_DEFAULT
+        ? [
+            `the value of ${name} differs for each row`,
+            `alter table ${is.name} add column if not exists ${name} ${type};\nalter table ${is.name} alter column ${name} set default …;  -- for new rows; then update the others in batches`,
+          ]
+        : ["its storage changes", null];
+  const reason = `${cause}: all its rows are written again, and nothing can use it meanwhile`;
+  return { rule: "table-rewrite", step, object: `table ${is.name}`, reason, fix: fix! };
 }
 
-/** An index with the name of an earlier one belongs to a column with another type, which is a rewrite. */
-function* faultsOfIndexes(step: Step, was: TableState, is: TableState): Generator<Fault> {
+/** An index that a constraint takes over, or that belongs to a column with another type, keeps its file. */
+function* faultsOfIndexes(step: Step, was: NamedObject, is: NamedObject): Generator<Fault> {
   if (!step.isInTransaction && /\bconcurrently\b/i.test(step.statement.text)) return;
-  for (const { name, definition } of is.indexes) {
-    if (was.indexes.some((each) => each.name === name)) continue;
-    const constraint = is.constraints.find(({ index }) => index === name);
-    // `using index` takes one that exists, and may rename it.
-    if (
-      was.indexes.some((each) => each.definition.replace(/ INDEX \S+ /, "") === definition.replace(/ INDEX \S+ /, ""))
-    )
-      continue;
+  for (const { name, file, definition } of is.indexes) {
+    if (was.indexes.some((each) => each.file === file)) continue;
+    const constraint = is.constraints.find(({ index }) => index === file);
+    const kind = constraint?.kind === "p" ? "primary key" : "unique";
     const built = definition
-      .replace(" ON ", " on ")
-      .replace(" USING ", " using ")
       .replace(
         /^CREATE (UNIQUE )?INDEX /,
         (_, unique) => `create ${unique ? "unique " : ""}index concurrently if not exists `,
-      );
-    const kind = constraint?.kind === "p" ? "primary key" : "unique";
+      )
+      .replace(" ON ", " on ")
+      .replace(" USING ", " using ");
     yield {
       ...{ rule: "index-blocks-writes", step, object: `index ${name} on ${is.name}` },
       reason: "writes of the table wait until it is built",
@@ -213,18 +162,12 @@ function* faultsOfIndexes(step: Step, was: TableState, is: TableState): Generato
   }
 }
 
-function* faultsOfConstraints(step: Step, was: TableState, is: TableState, original: TableState): Generator<Fault> {
-  for (const constraint of is.constraints) {
-    const { name, kind, isValid, definition } = constraint;
+/** Constraints that became valid. Validating one of an earlier migration blocks no writes. */
+function* faultsOfConstraints(step: Step, was: NamedObject, is: NamedObject, original: NamedObject): Generator<Fault> {
+  for (const { name, kind, isValid, definition } of is.constraints) {
     if (!isValid || !(kind === "c" || kind === "f")) continue;
-    // Validating one of an earlier migration blocks no writes.
-    if (
-      [was, original].some((state) =>
-        state.constraints.some((each) => each.name === name && (state === original || each.isValid)),
-      )
-    )
-      continue;
-    if (kind === "f" && constraint.columns.every((number) => isEmpty(number, is, original))) continue;
+    const isKnown = original.constraints.some((each) => each.name === name);
+    if (isKnown || was.constraints.some((each) => each.name === name && each.isValid)) continue;
     yield {
       ...{ rule: "constraint-scan", step, object: `constraint ${name} on ${is.name}` },
       reason: "the rows of the table are checked, and writes wait meanwhile",
@@ -233,38 +176,25 @@ function* faultsOfConstraints(step: Step, was: TableState, is: TableState, origi
   }
 }
 
-/** A column that the migration has added without a value. PostgreSQL does not check its foreign key. */
-const isEmpty = (number: number, is: TableState, original: TableState): boolean =>
-  !original.columns.some((each) => each.number === number) &&
-  is.columns.some((each) => each.number === number && !each.hasDefault);
-
-function* faultsOfColumns(step: Step, was: TableState, is: TableState, original: TableState): Generator<Fault> {
-  const find = (table: TableState, { number }: ColumnState) => table.columns.find((each) => each.number === number);
-  for (const column of is.columns) {
-    const [previous, first] = [find(was, column), find(original, column)];
-    const object = `column ${is.name}.${column.name}`;
-    if (
-      column.isRequired &&
-      !column.hasDefault &&
-      (first === undefined || first.hasDefault) &&
-      isNews(previous, column)
-    )
+function* faultsOfColumns(step: Step, was: NamedObject, is: NamedObject, original: NamedObject): Generator<Fault> {
+  for (const column of is.parts) {
+    const [previous, first] = [was, original].map(({ parts }) => parts.find(({ id }) => id === column.id));
+    const isNews = previous?.isRequired !== column.isRequired || previous?.hasDefault !== column.hasDefault;
+    const found = { step, object: `column ${is.name}.${column.name}` };
+    if (!column.isRequired || !isNews) continue;
+    if (!column.hasDefault && (first === undefined || first.hasDefault))
       yield {
-        ...{ rule: "column-without-default", step, object },
+        ...{ rule: "column-without-default", ...found },
         reason:
           previous === undefined
             ? "if the table has rows, the migration fails; and instances of the previous version insert rows without it"
             : "instances of the previous version insert rows without it",
         fix: `alter table ${is.name} alter column ${column.name} set default …;  -- or leave it nullable until no instance of the previous version runs`,
       };
-    else if (
-      column.isRequired &&
-      first?.isRequired === false &&
-      previous?.isRequired === false &&
-      !isChecked(was, is, column)
-    )
+    // PostgreSQL reads no rows if a check says that none has null.
+    else if (first?.isRequired === false && previous?.isRequired === false && step.scanned.has(is.oid))
       yield {
-        ...{ rule: "not-null-scan", step, object },
+        ...{ rule: "not-null-scan", ...found },
         reason: "the whole table is read, and nothing can use it meanwhile; the migration fails if a row has null",
         fix:
           `alter table ${is.name} add constraint … check (${column.name} is not null) not valid;\n` +
@@ -273,13 +203,3 @@ function* faultsOfColumns(step: Step, was: TableState, is: TableState, original:
       };
   }
 }
-
-/** Whether this statement made a column required without a default. */
-const isNews = (previous: ColumnState | undefined, { isRequired, hasDefault }: ColumnState): boolean =>
-  previous?.isRequired !== isRequired || previous?.hasDefault !== hasDefault;
-
-/** Whether PostgreSQL knows without reading the rows that none has null. */
-const isChecked = (was: TableState, is: TableState, { name, number }: ColumnState): boolean =>
-  was.constraints.some(
-    ({ kind, isValid, definition }) => kind === "c" && isValid && definition === `CHECK ((${name} IS NOT NULL))`,
-  ) || is.constraints.some(({ kind, isValid, columns }) => kind === "n" && !isValid && columns.includes(number));
