@@ -19,8 +19,6 @@ export type AdviceOptions = {
   readonly publication?: string | null;
   /** Whether it is no fault that there is no publication: MODULES leaves out the feed. */
   readonly mayLackPublication?: boolean;
-  /** The rules to run; all by default. */
-  readonly rules?: readonly string[];
 };
 
 /** A rule is a query that selects object, comment, reason and fix, and the level if it depends on the object. */
@@ -73,30 +71,20 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     await client.query(`set local search_path = ''; set local jit = off; ${SHORT_LOCK_TIMEOUT}`);
     const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
     for (const { name: rule, level, sql } of rules) {
-      if (options.rules?.includes(rule) === false) continue;
       const text = `with ${common} select * from (${sql}) as finding order by object`;
       const { rows } = await client.query<Row>(text, [schemas, callers, logins]);
       const kept =
         rule === WITHOUT_SIGN_IN
           ? await openWithoutUser(client, rows as unknown as readonly (Row & Candidate)[])
           : rows;
-      found.push(
-        ...kept.map(({ level: own = level, object, comment, reason, fix }) => ({
-          rule,
-          level: own,
-          object,
-          comment,
-          reason,
-          fix,
-        })),
-      );
+      const pick = ({ level: own = level, object, comment, reason, fix }: Row) =>
+        ({ rule, level: own, object, comment, reason, fix }) satisfies Commented;
+      found.push(...kept.map(pick));
     }
-    if (options.rules?.includes(MISSING_COLUMN) !== false) {
-      const isFound = ({ object }: Commented) =>
-        found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
-      found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
-    }
-    if (publication !== null && !options.rules)
+    const isFound = ({ object }: Commented) =>
+      found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
+    found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
+    if (publication !== null)
       found.push(...(await findLostChanges(client, { schemas, logins, publication, mayLackPublication })));
   } finally {
     await client.query("rollback");

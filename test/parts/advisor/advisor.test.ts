@@ -13,8 +13,10 @@ afterEach(() => database.owner.query("drop schema if exists shop cascade"));
 
 const ROLES = ["anon", "authenticated", "admin", "users_editor"];
 const run = (sql: string) => database.owner.query(sql);
-const findingsOf = async (rule: string): Promise<readonly Finding[]> =>
-  (await advise(database.owner, { schemas: ["shop"], logins: [], roles: ROLES, rules: [rule] })).findings;
+const findingsOf = async (rule: string, logins: readonly string[] = []): Promise<readonly Finding[]> => {
+  const options = { schemas: ["shop"], logins, roles: logins.length > 0 ? [] : ROLES };
+  return (await advise(database.owner, options)).findings.filter((finding) => finding.rule === rule);
+};
 
 /** Creates objects in the schema shop, which is served. */
 const inShop = (sql: string) =>
@@ -435,17 +437,16 @@ test("a finding is accepted by a smart tag, or by a line of a file, with its rea
     comment on table rates is e'@accept secret-column none\\n@accept table-without-row-security rates are public\\nExchange rates.';
     comment on table units is '@accept secret-column none'`);
   const file = "# reference data\n\ntable-without-row-security table shop.units # units are public\n";
-  const rules = ["table-without-row-security"];
   const acceptances = parseAcceptances(file);
   const { findings, accepted } = await advise(database.owner, {
     schemas: ["shop"],
     logins: [],
     roles: ROLES,
     acceptances,
-    rules,
   });
-  expect(findings).toEqual([]);
-  expect(accepted.map(({ object, because }) => [object, because])).toEqual([
+  const isMeant = ({ rule }: Finding) => rule === "table-without-row-security";
+  expect(findings.filter(isMeant)).toEqual([]);
+  expect(accepted.filter(isMeant).map(({ object, because }) => [object, because])).toEqual([
     ["table shop.rates", "rates are public"],
     ["table shop.units", "units are public"],
   ]);
@@ -487,8 +488,7 @@ async function withLogin(work: (login: string) => Promise<void>) {
 test.each(OF_LOGINS)("%s: %s", (rule, sql, finding, fix) =>
   withLogin(async (login) => {
     const named = (text: string) => text.replaceAll("LOGIN", login);
-    const found = async () =>
-      (await advise(database.owner, { schemas: ["shop"], logins: [login], roles: [], rules: [rule] })).findings;
+    const found = () => findingsOf(rule, [login]);
     await inShop(named(sql));
     const [only, ...others] = await found();
     expect([`${only?.object}: ${only?.reason}`, only?.level, others]).toEqual([named(finding), "warning", []]);
@@ -506,8 +506,7 @@ test("a login leads to the roles that it may become, and those that no policy re
       `create role ${login}_clerk; create role ${login}_boss bypassrls; grant ${login}_clerk, ${login}_boss to ${login}`,
     );
     await inShop(`create table rates (id int primary key); grant all on rates to ${login}_clerk, ${login}_boss;`);
-    const rules = ["table-without-row-security"];
-    const { findings } = await advise(database.owner, { schemas: ["shop"], logins: [login], roles: [], rules });
+    const findings = await findingsOf("table-without-row-security", [login]);
     expect(findings.map(({ reason }) => reason)).toEqual([
       `it has no row-level security: ${login}_clerk may use all rows`,
     ]);
