@@ -328,10 +328,10 @@ test("migrate check says that db/schema/ and the migrations agree, or what diffe
   await writeFile(list, `${schema}${open}\n`);
   const { exitCode, stderr } = await run("check");
   expect(exitCode).toBe(1);
-  expect(stderr).toMatch(/\n\+ table public\.rates: /);
+  expect(stderr).toMatch(/\n {2}\+ table public\.rates: /);
   expect(stderr).toMatch(/\nerror: table public\.rates: it has no row-level security: /);
   expect(stderr).toMatch(
-    /\nWrite to db\/migrations\/current\.sql the statements that change the database of migrations\/ into /,
+    /\nOnly db\/schema\/ creates these\. Write to db\/migrations\/current\.sql the statements that do, or /,
   );
   await writeFile(list, schema);
 });

@@ -6,7 +6,7 @@ import { writeNotes } from "../../../cli/migration-notes.ts";
 import { commitMigration } from "../../../db/cluster/graphile-migrate.ts";
 import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import { addBreaking, changelogOf } from "./application-changelog.ts";
-import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
+import { compareSchema, incompleteIn, withModules } from "./compare.ts";
 import { breaking, describeRefusal, describeVerdict, judgeCurrent, judgementLines, linesFor } from "./judgement.ts";
 import { inScratchCluster, installationOf, MIGRATE, type MigrationOptions, urlsIn } from "./migrate.ts";
 
@@ -25,8 +25,8 @@ export const commit = defineCommand({
     print("Comparing db/schema/ with the migrations …\n");
     return inScratchCluster(startScratch, async (cluster) => {
       const comparison = await compareSchema(cluster, { withCurrent: true, ...installation });
-      if (comparison.differences.length + comparison.notIncluded.length > 0)
-        throw new CommandError(1, refusalOf(comparison));
+      const incomplete = incompleteIn(comparison);
+      if (incomplete.length > 0) throw new CommandError(1, ["nothing was committed.", ...incomplete].join("\n"));
       const verdict = await judgeCurrent(cluster, { ...installation, configured, print });
       const { judgements, changes } = breaking(verdict);
       if (judgements.length > 0 || (changes.length > 0 && reason === null))
@@ -45,24 +45,3 @@ export const commit = defineCommand({
     });
   },
 });
-
-/** What is incomplete, and how to fix it. */
-function refusalOf({ differences, notIncluded }: Comparison): string {
-  const marked = (mark: string) => differences.filter((line) => line.startsWith(mark));
-  const listed = (lines: readonly string[]) => lines.map((line) => `  ${line.replaceAll("\n", "\n      ")}`).join("\n");
-  const [migrated, written] = [marked("- "), marked("+ ")];
-  return [
-    differences.length > 0
-      ? "nothing was committed: db/schema/ and the migrations would create different databases."
-      : "nothing was committed.",
-    ...fixForNotIncluded(notIncluded),
-    ...(migrated.length > 0
-      ? [`Only the migrations create these. Write them into the files of db/schema/ too:\n${listed(migrated)}`]
-      : []),
-    ...(written.length > 0
-      ? [
-          `Only db/schema/ creates these. Write them into db/migrations/current.sql, or --!include the file:\n${listed(written)}`,
-        ]
-      : []),
-  ].join("\n");
-}

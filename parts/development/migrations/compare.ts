@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type pg from "pg";
+import { COMMAND } from "../../../config/command.ts";
 import { baseOf, installWithBase } from "../../../db/cluster/base.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
@@ -127,13 +128,25 @@ async function inspectBase(client: pg.Client, inspect: CompareOptions["inspect"]
   return inspect(client, roles);
 }
 
-/** What to do about files that `schema.sql` does not include. Empty without any. */
-export const fixForNotIncluded = (files: readonly string[]): readonly string[] =>
-  files.length === 0
-    ? []
-    : [
-        "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:",
-        ...files.map((file) => `  --!include ${file}`),
-      ];
+/** What is incomplete, and how to fix it. Empty if `db/schema/` and the migrations agree. */
+export function incompleteIn({ differences, notIncluded }: Comparison): readonly string[] {
+  const marked = (mark: string) =>
+    differences.filter((line) => line.startsWith(mark)).map((line) => `  ${line.replaceAll("\n", "\n      ")}`);
+  const blocks: readonly (readonly [title: string, lines: readonly string[]])[] = [
+    [
+      "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:",
+      notIncluded.map((file) => `  --!include ${file}`),
+    ],
+    ["Only the migrations create these. Write them into the files of db/schema/ too:", marked("- ")],
+    [
+      `Only db/schema/ creates these. Write to db/migrations/current.sql the statements that do, or --!include the file, and run ${COMMAND} migrate commit:`,
+      marked("+ "),
+    ],
+  ];
+  return [
+    ...(differences.length > 0 ? ["db/schema/ and the migrations create different databases."] : []),
+    ...blocks.flatMap(([title, lines]) => (lines.length === 0 ? [] : [title, ...lines])),
+  ];
+}
 
 const query = (url: string, text: string): Promise<unknown> => withClient(url, (client) => client.query(text));

@@ -34,7 +34,7 @@ import { remember } from "../../../db/cluster/tried-statements.ts";
 import { sentenceOf } from "../../../db/findings/finding.ts";
 import { statementsOf } from "../../../db/sql-tokens.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
-import { compareSchema, fixForNotIncluded, withModules } from "./compare.ts";
+import { compareSchema, incompleteIn, withModules } from "./compare.ts";
 import { MIGRATION_RULES } from "./rules.ts";
 
 const HELP = `\
@@ -181,11 +181,11 @@ const check = defineCommand({
   async run({ values }, { startScratch, ...options }: MigrationOptions) {
     const installation = await installationOf(options);
     const { folder } = installation;
-    const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
+    const comparison = await inScratchCluster(startScratch, (cluster) =>
       compareSchema(cluster, { withCurrent: values.current, ...installation }),
     );
-    const different = differences.map((line) => line.replaceAll("\n", "\n    "));
-    const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
+    const { objects, findings } = comparison;
+    const faults = incompleteIn(comparison);
     const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
     if (await hasCurrent(folder)) notes.push(values.current ? UNCOMMITTED : LEFT_OUT);
     if (faults.length > 0 || findings.some(({ level }) => level === "error"))
@@ -211,10 +211,6 @@ async function status({ environment, folder: given }: MigrationOptions): Promise
   });
 }
 
-const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";
-const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/, or
---!include the files of db/schema/ that changed. Then run:
-${COMMAND} migrate commit "what the migration does"`;
 const COMMIT = `Commit it with ${COMMAND} migrate commit`;
 const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it. ${COMMIT}`;
 const LEFT_OUT = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. ${COMMIT}`;
