@@ -27,7 +27,7 @@ import { whyNoServiceKey } from "../../../db/cluster/service-key.ts";
 import { whyNotAnnounced } from "../../../db/follow/notifications.ts";
 import { ignoredInDatabase, settingsInDatabase } from "../../../db/transaction/live-settings.ts";
 import { isPooled } from "../../../db/transaction/preparation.ts";
-import type { Check } from "../../../identity/diagnosis.ts";
+import { type Check, error, note, ok, warning } from "../../../identity/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { setupOf } from "../setup.ts";
 import { checkAccounts } from "./account-checks.ts";
@@ -37,10 +37,6 @@ import { checkAdvice } from "./advice-check.ts";
 const CLOCK_SECONDS = 5;
 
 type Checks = AsyncGenerator<Check>;
-
-const ok = (text: string): Check => ({ level: "ok", text });
-const warning = (text: string): Check => ({ level: "warning", text });
-const error = (text: string): Check => ({ level: "error", text });
 
 /** What the service needs, and the advice about tables, policies and functions, with which it runs all the same. */
 export type DatabaseChecks = { readonly service: readonly Check[]; readonly advice: readonly Check[] };
@@ -96,10 +92,9 @@ export async function checkDatabase(url: string, given: Configured): Promise<Dat
 const hasStarted = async (client: pg.Client, { isManaged }: Config): Promise<boolean> =>
   !isManaged || (await hasModules(client));
 
-const BEFORE_START: Check = {
-  level: "note",
-  text: "roles: the first start makes those of the service; run the command again then, to check grants, changes, accounts and advice",
-};
+const BEFORE_START = note(
+  "roles: the first start makes those of the service; run the command again then, to check grants, changes, accounts and advice",
+);
 
 /** A dump has no logins, and their names begin with that of the database. */
 function withoutLogins({ missing, isAll }: Missing, { migrate }: Config): Check {
@@ -163,7 +158,7 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
   // The embedded database has its secret beside it.
   if (secret === "" && config.embedded) return;
   if (secret === "") {
-    yield { level: "note", text: `no login of the service was tried: ${SOURCE} is not set here` };
+    yield note(`no login of the service was tried: ${SOURCE} is not set here`);
     return;
   }
   const { logins } = await findLogins(client, directUrl, secret);
@@ -176,7 +171,7 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
   const obstacle = await whyNotSettable(client, names, upgrade);
   const isSetByStart = config.migrate !== "check" && obstacle === null;
   const cure = obstacle ?? (isSetByStart ? `a start sets them, or ${upgrade}` : upgrade);
-  yield { level: isSetByStart ? "note" : "error", text: `${passwordStep(names)}: ${cure}` };
+  yield (isSetByStart ? note : error)(`${passwordStep(names)}: ${cure}`);
 }
 
 async function* checkGrants(directUrl: string, config: Config): Checks {
@@ -216,7 +211,7 @@ async function* checkMigrations(client: pg.Client, { config, application }: Conf
   const pending = pendingIn(state);
   const warnings = [...warningsIn(state), ...(folder !== null && (await hasCurrent(folder)) ? [UNCOMMITTED] : [])];
   if (pending.length === 0) yield ok("the database has all of this version");
-  for (const step of pending) yield config.migrate === "check" ? error(step) : { level: "note", text: step };
+  for (const step of pending) yield (config.migrate === "check" ? error : note)(step);
   yield* warnings.map(warning);
 }
 

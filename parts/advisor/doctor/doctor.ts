@@ -8,11 +8,12 @@ import { ConfigError } from "../../../config/config-error.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { ProviderSettings } from "../../../config/provider-entry.ts";
 import type { ProviderReader } from "../../../config/providers.ts";
-import type { Check } from "../../../identity/diagnosis.ts";
-import { createOutbound } from "../../../identity/outbound.ts";
+import type { TrustedIssuer } from "../../../config/trusted-issuers.ts";
+import { type Check, checkKeys, error, note, warning } from "../../../identity/diagnosis.ts";
+import { createOutbound, type Outbound } from "../../../identity/outbound.ts";
+import { discover } from "../../../identity/remote-keys.ts";
 import type { Registration } from "../../../rest-gateway/auth/federated.ts";
 import { checkDatabase, type DatabaseChecks } from "./database-checks.ts";
-import { diagnoseIssuer } from "./issuers.ts";
 
 const HELP = `\
 Finds mistakes in the database and the connection to it, or in the settings of identity providers and trusted issuers.
@@ -83,14 +84,20 @@ function reportOf({ service, advice }: DatabaseChecks): string {
   return output;
 }
 
+/** Checks an issuer of JWT_ISSUERS by reading its keys. */
+async function diagnoseIssuer({ issuer, jwksUrl }: TrustedIssuer, outbound: Outbound): Promise<readonly Check[]> {
+  try {
+    return [await checkKeys(jwksUrl ?? String((await discover(issuer, outbound)).jwks_uri), outbound)];
+  } catch (cause) {
+    return [error(`${(cause as Error).message}. The issuer must be exactly as its tokens spell it; or set jwksUrl`)];
+  }
+}
+
 function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
   if (baseUrl === "") {
-    yield {
-      level: "warning",
-      text: "BASE_URL is not set: providers send browsers to the URL that the service listens on",
-    };
+    yield warning("BASE_URL is not set: providers send browsers to the URL that the service listens on");
   } else if (!baseUrl.startsWith("https:") && !isLoopbackUrl(baseUrl)) {
-    yield { level: "error", text: "BASE_URL is not https: browsers do not store the cookies of a sign-in" };
+    yield error("BASE_URL is not https: browsers do not store the cookies of a sign-in");
   }
 }
 
@@ -107,21 +114,18 @@ async function providersOfTable(
       config,
       async (client) => (await client.query("select name, definition from auth_private.providers order by name")).rows,
     );
-  } catch (error) {
-    checks.push({ level: "note", text: `the providers of the table are not checked: ${(error as Error).message}` });
+  } catch (cause) {
+    checks.push(note(`the providers of the table are not checked: ${(cause as Error).message}`));
     return [];
   }
   const taken = new Set(reader.readFile().map(({ name }) => name));
   return rows.flatMap(({ name, definition }) => {
     try {
       if (!taken.has(name)) return [reader.readRow(name, definition)];
-      checks.push({
-        level: "error",
-        text: `the provider ${name} of the table is not used: AUTH_PROVIDERS has one of this name`,
-      });
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      checks.push({ level: "error", text: error.message });
+      checks.push(error(`the provider ${name} of the table is not used: AUTH_PROVIDERS has one of this name`));
+    } catch (cause) {
+      if (!(cause instanceof ConfigError)) throw cause;
+      checks.push(error(cause.message));
     }
     return [];
   });

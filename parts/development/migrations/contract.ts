@@ -1,4 +1,10 @@
 import pg from "pg";
+import {
+  BreakingChangeType,
+  findBreakingChanges,
+  findDangerousChanges,
+  type GraphQLSchema,
+} from "postgraphile/graphql";
 import type { Configured } from "../../../app/configured.ts";
 import { schemaOptions } from "../../../cli/schema-options.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
@@ -10,7 +16,6 @@ import { PrimaryClient } from "../../../db/wire/primary.ts";
 import { type BuiltSchema, buildSchema } from "../../../graphql/schema/schema.ts";
 import type { OpenApiDocument } from "../../../rest-gateway/openapi/document.ts";
 import { openApi } from "../../../rest-gateway/openapi/tables/openapi.ts";
-import { type SchemaChange, schemaChanges } from "./graphql-changes.ts";
 import { restChanges } from "./rest-changes.ts";
 
 /** What clients see of a database. TypeScript types are not in it: they follow from the same catalog as the description of REST. */
@@ -119,3 +124,36 @@ function restChangesByRole(before: Contract, after: Contract): readonly Change[]
   }
   return [...found].map(([text, change]) => ({ interface: "REST", text, ...change, isDerived: false }));
 }
+
+/** A difference between two schemas; `field` is the one that it is about, as `Note.title`, or a type. */
+type SchemaChange = { readonly text: string; readonly isBreaking: boolean; readonly field: string };
+
+/** What is new in the reverse direction has been removed. */
+const ADDITIONS: ReadonlySet<string> = new Set([BreakingChangeType.TYPE_REMOVED, BreakingChangeType.FIELD_REMOVED]);
+
+/** What changes for clients of GraphQL. A schema is null if there is nothing to serve. */
+function schemaChanges(before: GraphQLSchema | null, after: GraphQLSchema | null): readonly SchemaChange[] {
+  if (before === null || after === null)
+    return before === after
+      ? []
+      : [
+          {
+            text: `the schema was ${before === null ? "added" : "removed"}`,
+            isBreaking: after === null,
+            field: "Query",
+          },
+        ];
+  const breaking = findBreakingChanges(before, after).map(({ description }) => changeOf(description, true));
+  const others = findDangerousChanges(before, after).map(({ description }) => changeOf(description, false));
+  const added = findBreakingChanges(after, before)
+    .filter(({ type }) => ADDITIONS.has(type))
+    .map(({ description }) => changeOf(description.replace(/was removed\.?$/, "was added"), false));
+  return [...breaking, ...added, ...others];
+}
+
+/** `Note.title was removed.` → `Note.title` */
+const changeOf = (description: string, isBreaking: boolean): SchemaChange => ({
+  text: description.replace(/\.$/, ""),
+  isBreaking,
+  field: /\b[A-Z]\w*(?:\.\w+)?/.exec(description)?.[0] ?? "",
+});
