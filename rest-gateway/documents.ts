@@ -2,13 +2,15 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { problem } from "../problems/problem.ts";
-import { parseAccept } from "./conventions/headers.ts";
+import { type MediaType, parseAccept } from "./conventions/headers.ts";
 import { methodNotAllowed } from "./conventions/problem.ts";
-import { apiDescription } from "./openapi/tables/description.ts";
+import { type DescriptionOptions, openApi } from "./openapi/tables/openapi.ts";
+import { swagger } from "./openapi/tables/swagger.ts";
 import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";
 import { profileHeader } from "./table/answer/answer.ts";
 import { parseProfile } from "./table/parse/headers.ts";
+import { notAcceptable } from "./table/problem.ts";
 
 export type DocumentOptions = {
   readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
@@ -28,27 +30,21 @@ export function documentAt(
   { method = "GET", headers }: IncomingMessage,
   caller: Caller,
   catalog: Catalog,
-  options: DocumentOptions,
+  { openApi: mode, ...options }: DocumentOptions,
 ): Answer | null {
   if (isTable(path, catalog)) return null;
   if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
   if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
-  if (path === "types.ts")
-    return document(
-      "text/plain; charset=utf-8",
-      typesOf(catalog, options.openApi === "ignore-privileges" ? null : caller.role),
-    );
-  if (options.openApi === "off") throw problem("table description off");
+  const role = mode === "ignore-privileges" ? null : caller.role;
+  if (path === "types.ts") {
+    const text = cached(catalog, ["types", role], () => typesOf(catalog, role));
+    return document("text/plain; charset=utf-8", text);
+  }
+  if (mode === "off") throw problem("table description off");
   const schema = parseProfile(headers["accept-profile"]) ?? catalog.schemas.keys().next().value ?? "";
-  const { contentType, body } = apiDescription(catalog, {
-    schema,
-    role: caller.role,
-    baseUrl: options.baseUrl,
-    hasReplicas: options.hasReplicas,
-    ignorePrivileges: options.openApi === "ignore-privileges",
-    version: path === "" ? "2.0" : "3.1",
-    accept: parseAccept(headers.accept),
-  });
+  const version = path === "" ? "2.0" : "3.1";
+  const accept = parseAccept(headers.accept);
+  const { contentType, body } = apiDescription(catalog, { ...options, schema, role, version, accept });
   return document(contentType, body, profileHeader(catalog, schema));
 }
 
@@ -59,3 +55,56 @@ const document = (type: string, text: string, profile: string | null = null): An
   headers: [["Content-Type", type], ...(profile === null ? [] : ([["Content-Profile", profile]] as const))],
   body: Buffer.from(text),
 });
+
+/** Texts by catalog, which is immutable. Without them, each request would block the event loop for tenths of a second with 1000 tables. */
+const texts = new WeakMap<Catalog, Map<string, string>>();
+
+function cached(catalog: Catalog, dependsOn: readonly unknown[], write: () => string): string {
+  const known = texts.get(catalog) ?? new Map<string, string>();
+  texts.set(catalog, known);
+  const key = JSON.stringify(dependsOn);
+  const text = known.get(key) ?? write();
+  known.set(key, text);
+  return text;
+}
+
+const WRITERS = { "3.1": openApi, "2.0": swagger } as const;
+export type Version = keyof typeof WRITERS;
+
+export type DescriptionRequest = DescriptionOptions & {
+  /** The version that a client gets that requests none. */
+  readonly version: Version;
+  /** Acceptable media types, the most preferred first. */
+  readonly accept: readonly MediaType[];
+};
+
+/**
+ * `Accept: application/openapi+json;version=3` requests OpenAPI 3.1, and `version=2` the document of PostgREST. Throws PGRST107 if no
+ * acceptable media type is available, and PGRST106 if the schema is not served.
+ */
+export function apiDescription(catalog: Catalog, { accept, version: usual, ...options }: DescriptionRequest) {
+  const form = accept
+    .map(({ type, parameters }) => FORMS.get(`${type};${parameters.get("version") ?? ""}`))
+    .find((each) => each !== undefined);
+  if (form === undefined) throw notAcceptable(accept.map(({ type }) => type));
+  const [contentType, version = usual] = form;
+  const { schema, role, baseUrl, hasReplicas } = options;
+  const body = cached(catalog, [version, schema, role, baseUrl, hasReplicas], () =>
+    JSON.stringify(WRITERS[version](catalog, options)),
+  );
+  return { contentType: `${contentType}; charset=utf-8`, body };
+}
+
+const OPENAPI = "application/openapi+json";
+
+/** The content type and version of the response, by media type and requested version. */
+const FORMS: ReadonlyMap<string, readonly [contentType: string, version?: Version]> = new Map([
+  ["*/*;", ["application/json"]],
+  ["application/*;", ["application/json"]],
+  ["application/json;", ["application/json"]],
+  [`${OPENAPI};`, [OPENAPI]],
+  [`${OPENAPI};3`, [`${OPENAPI};version=3`, "3.1"]],
+  [`${OPENAPI};3.1`, [`${OPENAPI};version=3`, "3.1"]],
+  [`${OPENAPI};2`, [`${OPENAPI};version=2`, "2.0"]],
+  [`${OPENAPI};2.0`, [`${OPENAPI};version=2`, "2.0"]],
+]);

@@ -1,6 +1,6 @@
-import { headerReferences, type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
+import { type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
-import { objectOf, refer } from "../openapi/schema-parts.ts";
+import { headerReferences, objectOf, refer } from "../openapi/schema-parts.ts";
 import { TokenPairAnswer } from "./answers.ts";
 import { AccountBody } from "./bodies.ts";
 import { type Answer, type BodySchema, isIdName, type Route, type Routes, splitKey } from "./route.ts";

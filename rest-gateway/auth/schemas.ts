@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JsonSchema } from "../openapi/document.ts";
-import { withDefaultText } from "../openapi/schema-parts.ts";
+import { defaultText, paragraphs } from "../openapi/schema-parts.ts";
 
 /** The bodies of authentication by their key in the OpenAPI document, as zod describes them. */
 const NAMED = z.registry<{ readonly id: string }>();
@@ -47,7 +47,8 @@ export function namedSchemas(): Readonly<Record<string, JsonSchema>> {
 }
 
 function describeDefault(schema: z.core.JSONSchema.BaseSchema): void {
-  Object.assign(schema, withDefaultText(schema as JsonSchema, schema.default));
+  const description = paragraphs(schema.description ?? "", defaultText(schema.default));
+  if (description) schema.description = description;
   delete schema.default;
 }
 

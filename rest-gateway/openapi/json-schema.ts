@@ -1,61 +1,43 @@
 import { tryJson } from "../../config/json-file.ts";
 import type { Column, TypeShape } from "../../db/catalog/catalog.ts";
 import type { JsonSchema } from "./document.ts";
-
-/** The JSON Schema of a type, and its SQL name if it differs from the name in pg_type. */
-type Fact = { readonly schema: JsonSchema; readonly sqlName?: string };
-
-const integer = (format: string, sqlName?: string): Fact => ({
-  schema: { type: "integer", format },
-  ...named(sqlName),
-});
-const number = (format?: string, sqlName?: string): Fact => ({
-  schema: { type: "number", ...(format && { format }) },
-  ...named(sqlName),
-});
-const string = (format?: string, sqlName?: string): Fact => ({
-  schema: { type: "string", ...(format && { format }) },
-  ...named(sqlName),
-});
-const named = (sqlName: string | undefined) => (sqlName === undefined ? {} : { sqlName });
+import { paragraphs, plainText } from "./schema-parts.ts";
 
 /**
- * Types by their names in pg_type; every other type is a string in JSON. A type has a format only if the output of
- * Postgres conforms to it: `timestamp` has no offset, so it is not a `date-time`; `interval` is not an ISO duration.
+ * The JSON Schema of types by their names in pg_type, and their SQL names where these differ; every other type is a string in JSON. A type
+ * has a format only if the output of Postgres conforms to it: `timestamp` has no offset, so it is not a `date-time`; `interval` is not an
+ * ISO duration.
  */
-const FACTS: ReadonlyMap<string, Fact> = new Map([
-  ["bool", { schema: { type: "boolean" }, sqlName: "boolean" }],
-  ["int2", integer("int16", "smallint")],
-  ["int4", integer("int32", "integer")],
-  ["int8", integer("int64", "bigint")],
-  // `to_json` writes only the six number types as numbers.
-  ["oid", string()],
-  ["float4", number("float", "real")],
-  ["float8", number("double", "double precision")],
-  ["numeric", number()],
-  ["varchar", string(undefined, "character varying")],
-  ["bpchar", string(undefined, "character")],
-  ["bit", string(undefined, "bit")],
-  ["varbit", string(undefined, "bit varying")],
-  ["uuid", string("uuid")],
-  ["date", string("date")],
-  ["time", string("time-local", "time without time zone")],
-  ["timetz", string(undefined, "time with time zone")],
-  ["timestamp", string("date-time-local", "timestamp without time zone")],
-  ["timestamptz", string("date-time", "timestamp with time zone")],
-  ["json", { schema: {} }],
-  ["jsonb", { schema: {} }],
-  ["hstore", { schema: { type: "object", additionalProperties: { type: ["string", "null"] } } }],
+const TYPES: ReadonlyMap<string, readonly [schema: JsonSchema, sqlName?: string]> = new Map([
+  ["bool", [{ type: "boolean" }, "boolean"]],
+  ["int2", [{ type: "integer", format: "int16" }, "smallint"]],
+  ["int4", [{ type: "integer", format: "int32" }, "integer"]],
+  ["int8", [{ type: "integer", format: "int64" }, "bigint"]],
+  ["float4", [{ type: "number", format: "float" }, "real"]],
+  ["float8", [{ type: "number", format: "double" }, "double precision"]],
+  ["numeric", [{ type: "number" }]],
+  ["varchar", [{ type: "string" }, "character varying"]],
+  ["bpchar", [{ type: "string" }, "character"]],
+  ["varbit", [{ type: "string" }, "bit varying"]],
+  ["uuid", [{ type: "string", format: "uuid" }]],
+  ["date", [{ type: "string", format: "date" }]],
+  ["time", [{ type: "string", format: "time-local" }, "time without time zone"]],
+  ["timetz", [{ type: "string" }, "time with time zone"]],
+  ["timestamp", [{ type: "string", format: "date-time-local" }, "timestamp without time zone"]],
+  ["timestamptz", [{ type: "string", format: "date-time" }, "timestamp with time zone"]],
+  ["json", [{}]],
+  ["jsonb", [{}]],
+  ["hstore", [{ type: "object", additionalProperties: { type: ["string", "null"] } }]],
   // PostGIS casts it to GeoJSON, and no geography.
-  ["geometry", { schema: { type: "object" } }],
-] satisfies [string, Fact][]);
+  ["geometry", [{ type: "object" }]],
+]);
 
 /**
  * The JSON Schema of a type, never null:
  *
  *   int8                  → { type: "integer", format: "int64" }
  *   text[]                → { type: "array", items: { type: "string" } }
- *   post_status        → { type: "string", enum: ["DRAFT", "PUBLISHED"] }
+ *   post_status           → { type: "string", enum: ["DRAFT", "PUBLISHED"] }
  *   jsonb                 → {}
  */
 export function schemaOf(shape: TypeShape): JsonSchema {
@@ -67,7 +49,7 @@ function elementSchema({ category, name, labels }: TypeShape): JsonSchema {
   if (category === "enum" && labels.length > 0) return { type: "string", enum: labels };
   if (category === "composite") return { type: "object" };
   if (category === "pseudo") return {};
-  return (category === "base" && FACTS.get(name)?.schema) || { type: "string" };
+  return (category === "base" && TYPES.get(name)?.[0]) || { type: "string" };
 }
 
 /** Adds null: `{ type: "string" }` → `{ type: ["string", "null"] }`. */
@@ -87,7 +69,7 @@ export function textSchemaOf(shape: TypeShape): JsonSchema {
 
 /** The SQL name of a type, without modifiers: `bigint`, `text[]`, `public.post_status`. */
 export function sqlNameOf({ name, schema, isArray }: TypeShape): string {
-  const element = schema === "pg_catalog" ? (FACTS.get(name)?.sqlName ?? name) : `${schema}.${name}`;
+  const element = schema === "pg_catalog" ? (TYPES.get(name)?.[1] ?? name) : `${schema}.${name}`;
   return isArray ? `${element}[]` : element;
 }
 
@@ -106,37 +88,47 @@ const QUOTED = /^'((?:[^']|'')*)'::[\w\s.,"()[\]]+$/;
  *   defaultValue("0", { type: "integer" })                          // 0
  *   defaultValue("now()", { type: "string" })                       // undefined
  */
-export function defaultValue(expression: string | null, schema: JsonSchema): unknown {
+export function defaultValue(expression: string | null, { type, format }: JsonSchema): unknown {
   if (expression === null) return undefined;
   const quoted = QUOTED.exec(expression)?.[1]?.replaceAll("''", "'");
-  const read = READERS[typeof schema.type === "string" ? schema.type : "any"];
-  return read?.(quoted ?? null, expression, schema);
+  switch (type) {
+    case "boolean":
+      return expression === "true" || (expression === "false" ? false : undefined);
+    case "integer":
+    case "number": {
+      // `5`, `(-5)` or `'-5'::integer`.
+      const text = quoted ?? expression.replace(/^\((.*)\)$/, "$1");
+      return EXACT_NUMBER.test(text) ? Number(text) : undefined;
+    }
+    case "string":
+      // Another format, such as that of a time, may be written differently in SQL and in JSON.
+      return format === undefined || format === "uuid" ? quoted : undefined;
+    case "array":
+      return quoted === "{}" ? [] : undefined;
+    case undefined:
+      return quoted === undefined ? undefined : tryJson(quoted);
+    default:
+      return undefined;
+  }
 }
 
-type Reader = (quoted: string | null, expression: string, schema: JsonSchema) => unknown;
-
 /** Numbers with this many digits are exact in JavaScript. */
-const NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
-
-/** `5`, `(-5)` or `'-5'::integer`. */
-const readNumber: Reader = (quoted, expression) => {
-  const text = quoted ?? expression.replace(/^\((.*)\)$/, "$1");
-  return NUMBER.test(text) ? Number(text) : undefined;
-};
-
-/** By JSON type. A string with a format, such as a time, may be written differently in SQL and in JSON. */
-const READERS: Readonly<Record<string, Reader>> = {
-  boolean: (_, expression) => ({ true: true, false: false })[expression],
-  integer: readNumber,
-  number: readNumber,
-  string: (quoted, _, { format }) => (format === undefined || format === "uuid" ? (quoted ?? undefined) : undefined),
-  array: (quoted) => (quoted === "{}" ? [] : undefined),
-  any: (quoted) => (quoted === null ? undefined : tryJson(quoted)),
-};
+const EXACT_NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
 
 /** The schema of a column, without null. It allows any value if a cast of the column's domain converts the value. */
-export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
+function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
   if (casts?.[cast]) return {};
   const schema = schemaOf(shape);
   return maxLength !== null && schema.type === "string" ? { ...schema, maxLength } : schema;
+}
+
+/** The default of a column that a body may leave out, as JSON; undefined if Postgres computes it. */
+export const columnDefault = (column: Column): unknown =>
+  defaultValue(column.defaultExpression, valueSchema(column, "fromJson"));
+
+/** A column in a response (`toJson`) or a body (`fromJson`), described by its comment and further paragraphs. */
+export function columnSchema(column: Column, cast: "toJson" | "fromJson", ...more: readonly string[]): JsonSchema {
+  const value = valueSchema(column, cast);
+  const description = paragraphs(plainText(column.comment), ...more);
+  return { ...(column.isNullable ? nullable(value) : value), ...(description && { description }) };
 }

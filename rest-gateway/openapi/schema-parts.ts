@@ -1,11 +1,15 @@
-import type { JsonSchema, Parameter, Reference } from "./document.ts";
+import type { Header, JsonSchema, Parameter, Reference, Response } from "./document.ts";
 
-/** An object whose properties are all required. */
-export const objectOf = (properties: Readonly<Record<string, JsonSchema>>, description?: string): JsonSchema => ({
+/** An object whose properties are all required, unless `required` names fewer. */
+export const objectOf = (
+  properties: Readonly<Record<string, JsonSchema>>,
+  description = "",
+  required: readonly string[] = Object.keys(properties),
+): JsonSchema => ({
   type: "object",
   ...(description && { description }),
   properties,
-  required: Object.keys(properties),
+  ...(required.length > 0 && { required }),
 });
 
 /** The object with further properties, which are not required. */
@@ -16,23 +20,21 @@ export const withOptional = (object: JsonSchema, properties: Readonly<Record<str
 
 export const arrayOf = (items: JsonSchema): JsonSchema => ({ type: "array", items });
 
-export const textOf = (description: string): JsonSchema => ({ type: "string", description });
+const TEXT: JsonSchema = { type: "string" };
+
+export const textOf = (description: string): JsonSchema => ({ ...TEXT, description });
 
 export const timeOf = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
 
-/**
- * A property of a body with its default as text, unless the default is undefined. With the keyword `default`, validators would fill in what a client
- * leaves out, which resets a column in a PATCH, and generators would make the property required.
- */
-export function withDefaultText(schema: JsonSchema, value: unknown): JsonSchema {
-  if (value === undefined) return schema;
-  const text = `Default: \`${JSON.stringify(value)}\`.`;
-  return { ...schema, description: schema.description ? `${schema.description}\n\n${text}` : text };
-}
+/** Joins those that are not empty. */
+export const paragraphs = (...texts: readonly string[]): string => texts.filter((text) => text !== "").join("\n\n");
 
-/** The description of the header `Change-Position`. */
-export const CHANGE_POSITION =
-  "The position from which a subscription receives exactly the changes after this read. Absent if changes cannot be read.";
+/**
+ * The default of a property of a body, "" for undefined. With the keyword `default`, validators would fill in what a client leaves out,
+ * which resets a column in a PATCH, and generators would make the property required.
+ */
+export const defaultText = (value: unknown): string =>
+  value === undefined ? "" : `Default: \`${JSON.stringify(value)}\`.`;
 
 /**
  * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,
@@ -68,25 +70,64 @@ export const refer = (kind: "schemas" | "parameters" | "headers" | "responses", 
   $ref: `#/components/${kind}/${key}`,
 });
 
-export const queryParameter = (
-  name: string,
-  description: string,
-  schema: JsonSchema = { type: "string" },
-): Parameter => ({
+export const queryParameter = (name: string, description: string, schema = TEXT): Parameter => ({
   name,
   in: "query",
   description,
   required: false,
   schema,
 });
-export const headerParameter = (
-  name: string,
-  description: string,
-  schema: JsonSchema = { type: "string" },
-): Parameter => ({
+
+export const headerParameter = (name: string, description: string, schema = TEXT): Parameter => ({
   ...queryParameter(name, description, schema),
   in: "header",
 });
+
+/** The header `Prefer`, with the effect of each preference. */
+export const preferParameter = (introduction: string, effects: readonly (readonly [string, string])[]): Parameter =>
+  headerParameter(
+    "Prefer",
+    [introduction, ...effects.map(([preference, effect]) => `- \`${preference}\`: ${effect}`)].join("\n"),
+  );
+
+/** References to parameters of the document. */
+export const shared = <Key extends string>(...keys: readonly Key[]): Reference[] =>
+  keys.map((key) => refer("parameters", key));
+
+export const headerOf = (description: string, schema = TEXT): Header => ({ description, schema });
+
+/** The header of a read. */
+export const CHANGE_POSITION = headerOf(
+  "The position from which a subscription receives exactly the changes after this read. Absent if changes cannot be read.",
+);
+
+/** Error responses of an interface by status: the key and description of a component, and its headers. */
+export type ErrorResponses = Readonly<
+  Record<number, readonly [key: string, description: string, ...headers: string[]]>
+>;
+
+/** The components of error responses, whose body is the component `schema`. */
+export const errorComponents = (all: ErrorResponses, schema: string): Readonly<Record<string, Response>> =>
+  Object.fromEntries(
+    Object.values(all).map(([key, description, ...headers]) => [
+      key,
+      {
+        description,
+        ...(headers.length > 0 && { headers: headerReferences(...headers) }),
+        content: { "application/json": { schema: refer("schemas", schema) } },
+      },
+    ]),
+  );
+
+/** `{ "400": { $ref: … }, … }` */
+export const errorReferences = (
+  all: ErrorResponses,
+  statuses: readonly number[],
+): Readonly<Record<string, Reference>> =>
+  Object.fromEntries(statuses.map((status) => [String(status), refer("responses", all[status]![0])]));
+
+export const headerReferences = (...names: readonly string[]): Readonly<Record<string, Reference>> =>
+  Object.fromEntries(names.map((name) => [name, refer("headers", name)]));
 
 /** A database comment, split for documentation. */
 type Documentation = { readonly summary: string; readonly description: string };

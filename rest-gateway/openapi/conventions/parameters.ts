@@ -1,5 +1,5 @@
 import type { Version } from "../../conventions/version.ts";
-import type { JsonSchema, Parameter, Reference } from "../document.ts";
+import type { JsonSchema, Parameter } from "../document.ts";
 import { headerParameter, objectOf, queryParameter, refer } from "../schema-parts.ts";
 
 /** Parameters of the conventions, by key. Each version has its own document. */
@@ -21,9 +21,6 @@ export function conventionParameters(version: Version) {
     ),
   } as const satisfies Record<string, Parameter>;
 }
-
-/** References to parameters of the document. */
-export const shared = (...keys: readonly string[]): Reference[] => keys.map((key) => refer("parameters", key));
 
 /** A query parameter with a number. `usual` is the default. */
 export const countParameter = (name: string, description: string, minimum: number, usual?: number): Parameter =>

@@ -1,107 +1,69 @@
 import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Header, JsonSchema, Reference, Response } from "../document.ts";
-import { arrayOf, CHANGE_POSITION, objectOf, refer, textOf, timeOf, withOptional } from "../schema-parts.ts";
-
-type Problem = {
-  readonly key: string;
-  readonly description: string;
-  readonly headers?: readonly (keyof typeof HEADERS)[];
-};
+import {
+  arrayOf,
+  CHANGE_POSITION,
+  type ErrorResponses,
+  errorReferences,
+  headerOf,
+  headerReferences,
+  objectOf,
+  textOf,
+  timeOf,
+  withOptional,
+} from "../schema-parts.ts";
 
 /** The error responses of the REST conventions, by status. */
-const PROBLEMS = {
-  400: {
-    key: "BadRequest",
-    description:
-      "The path, a parameter, a header or the body is not valid. In version 1, also if the body breaks a rule.",
-  },
-  401: {
-    key: "Unauthorized",
-    description: "The credentials are missing, invalid or expired.",
-    headers: ["WWW-Authenticate"],
-  },
-  403: { key: "Forbidden", description: "The caller does not have permission." },
-  404: {
-    key: "NotFound",
-    description: "The record does not exist, or the record to which the list belongs does not exist.",
-  },
-  409: {
-    key: "Conflict",
-    description: "A value is already taken, other records refer to this one, or a concurrent request has changed it.",
-  },
-  412: {
-    key: "PreconditionFailed",
-    description: "The record has changed: it no longer matches `If-Match` or `If-Unmodified-Since`.",
-  },
-  413: { key: "TooLarge", description: "The body is too large or contains too many records." },
-  415: {
-    key: "UnsupportedMediaType",
-    description: "The body is not `application/json` in UTF-8, or it is compressed.",
-  },
-  422: { key: "Unprocessable", description: "The body breaks rules; `errors` lists all of them." },
-  429: {
-    key: "TooManyRequests",
-    description: "A rate limit is exceeded. Retry after the seconds in `Retry-After`.",
-    headers: ["Retry-After"],
-  },
-  503: {
-    key: "Unavailable",
-    description: "The service is starting or stopping, or has no connection to the database. Retry later.",
-    headers: ["Retry-After"],
-  },
-  504: { key: "Timeout", description: "The database took too long. Retry, or request less data." },
-} as const satisfies Record<number, Problem>;
+export const PROBLEMS = {
+  400: [
+    "BadRequest",
+    "The path, a parameter, a header or the body is not valid. In version 1, also if the body breaks a rule.",
+  ],
+  401: ["Unauthorized", "The credentials are missing, invalid or expired.", "WWW-Authenticate"],
+  403: ["Forbidden", "The caller does not have permission."],
+  404: ["NotFound", "The record does not exist, or the record to which the list belongs does not exist."],
+  409: [
+    "Conflict",
+    "A value is already taken, other records refer to this one, or a concurrent request has changed it.",
+  ],
+  412: ["PreconditionFailed", "The record has changed: it no longer matches `If-Match` or `If-Unmodified-Since`."],
+  413: ["TooLarge", "The body is too large or contains too many records."],
+  415: ["UnsupportedMediaType", "The body is not `application/json` in UTF-8, or it is compressed."],
+  422: ["Unprocessable", "The body breaks rules; `errors` lists all of them."],
+  429: ["TooManyRequests", "A rate limit is exceeded. Retry after the seconds in `Retry-After`.", "Retry-After"],
+  503: [
+    "Unavailable",
+    "The service is starting or stopping, or has no connection to the database. Retry later.",
+    "Retry-After",
+  ],
+  504: ["Timeout", "The database took too long. Retry, or request less data."],
+} as const satisfies ErrorResponses;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
 
-export const problemResponses = (): Readonly<Record<string, Response>> =>
-  Object.fromEntries(
-    Object.values<Problem>(PROBLEMS).map(({ key, description, headers = [] }) => [
-      key,
-      {
-        description,
-        ...(headers.length > 0 && { headers: headerReferences(...headers) }),
-        content: { "application/json": { schema: refer("schemas", "Problem") } },
-      },
-    ]),
-  );
-
-/** `{ "400": { $ref: … }, … }` */
 export const problems = (...statuses: readonly ProblemStatus[]): Readonly<Record<string, Reference>> =>
-  Object.fromEntries(statuses.map((status) => [String(status), refer("responses", PROBLEMS[status].key)]));
+  errorReferences(PROBLEMS, statuses);
 
-const text: JsonSchema = { type: "string" };
-const number: JsonSchema = { type: "integer", minimum: 0 };
+const countOf = (description: string): Header => headerOf(description, { type: "integer", minimum: 0 });
 
 /** Response headers by name. */
 export const HEADERS = {
-  "X-Request-Id": {
-    description: "The id of the request in the log. If the client sends an id, it is used.",
-    schema: text,
-  },
-  "X-API-Version": { description: "The API version of the response.", schema: text },
-  "X-RateLimit-Limit": {
-    description: "The number of requests allowed per minute. Omitted if there is no limit.",
-    schema: number,
-  },
-  "X-RateLimit-Remaining": { description: "The number of requests that may follow at once.", schema: number },
-  "Preference-Applied": { description: "The preferences that took effect.", schema: text },
-  ETag: {
-    description:
-      "The version of the content, for `If-None-Match`. The version of a record can also be sent as `If-Match`.",
-    schema: text,
-  },
-  "Last-Modified": { description: "When the record was last changed.", schema: text },
-  Location: { description: "The URL of the new record or task, or where the browser continues.", schema: text },
-  Link: { description: "The URLs of the pages `first`, `prev`, `next` and `last`.", schema: text },
-  "Set-Cookie": {
-    description: "Sets or deletes the session cookie, or that of a sign-in at a provider.",
-    schema: text,
-  },
-  "Change-Position": { description: CHANGE_POSITION, schema: text },
-  "X-Total-Count": { description: "The total number of records.", schema: number },
-  "WWW-Authenticate": { description: "The accepted authentication scheme.", schema: text },
-  "Retry-After": { description: "Seconds until a retry is useful.", schema: number },
+  "X-Request-Id": headerOf("The id of the request in the log. If the client sends an id, it is used."),
+  "X-API-Version": headerOf("The API version of the response."),
+  "X-RateLimit-Limit": countOf("The number of requests allowed per minute. Omitted if there is no limit."),
+  "X-RateLimit-Remaining": countOf("The number of requests that may follow at once."),
+  "Preference-Applied": headerOf("The preferences that took effect."),
+  ETag: headerOf(
+    "The version of the content, for `If-None-Match`. The version of a record can also be sent as `If-Match`.",
+  ),
+  "Last-Modified": headerOf("When the record was last changed."),
+  Location: headerOf("The URL of the new record or task, or where the browser continues."),
+  Link: headerOf("The URLs of the pages `first`, `prev`, `next` and `last`."),
+  "Set-Cookie": headerOf("Sets or deletes the session cookie, or that of a sign-in at a provider."),
+  "Change-Position": CHANGE_POSITION,
+  "X-Total-Count": countOf("The total number of records."),
+  "WWW-Authenticate": headerOf("The accepted authentication scheme."),
+  "Retry-After": countOf("Seconds until a retry is useful."),
 } as const satisfies Record<string, Header>;
 
 export type HeaderName = keyof typeof HEADERS;
@@ -113,9 +75,6 @@ const IN_EVERY_RESPONSE: readonly HeaderName[] = [
   "X-RateLimit-Remaining",
   "Preference-Applied",
 ];
-
-export const headerReferences = (...names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
-  Object.fromEntries(names.map((name) => [name, refer("headers", name)]));
 
 /** A successful response; `schema` is null if it has no body. */
 export const answered = (

@@ -1,8 +1,8 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
 import type { JsonSchema, Operation, Parameter, PathItem } from "../document.ts";
-import { arrayOf, objectOf, queryParameter, refer, timeOf, withOptional } from "../schema-parts.ts";
-import { countParameter, envelopeOf, shared } from "./parameters.ts";
+import { arrayOf, objectOf, queryParameter, refer, shared, timeOf, withOptional } from "../schema-parts.ts";
+import { countParameter, envelopeOf } from "./parameters.ts";
 import { answered, notModified, problems } from "./responses.ts";
 import { OPEN } from "./security.ts";
 

@@ -1,14 +1,14 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { OPERATORS } from "../../../db/filters/operators.ts";
-import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
+import type { OpenApiDocument, SecurityScheme } from "../document.ts";
 import { POSITION_COMPONENTS, withPositions } from "../positions.ts";
-import { documentationOf, plainText } from "../schema-parts.ts";
+import { componentKeys, documentationOf, errorComponents, paragraphs, plainText, refer } from "../schema-parts.ts";
+import type { VisibleTable } from "../visible-catalog.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
-import { FILTER_SCHEMA, filterParameters, PARAMETERS } from "./parameters.ts";
-import { ERROR_SCHEMA, errorResponses, HEADERS } from "./responses.ts";
+import { FILTER_SCHEMA, filterParameter, filtersOf, PARAMETERS } from "./parameters.ts";
+import { ERROR, ERROR_SCHEMA, ERRORS, FILTER, HEADERS } from "./responses.ts";
 import { tablePath } from "./table-paths.ts";
-import { tableSchemas } from "./table-schemas.ts";
-import { ERROR, FILTER, type NamedSchema, type Viewer, visibleSchema, withNames } from "./visible-schema.ts";
+import { type DescribedSchema, describedSchema, tableSchemas, type Viewer } from "./table-schemas.ts";
 
 export type DescriptionOptions = Viewer & {
   /** The URL of the service, without `/rest/v1`: `https://content.example`. */
@@ -25,56 +25,62 @@ const OF_POSTGRES = "standard public schema";
 
 /** Describes what a role may do in a schema, as OpenAPI 3.1. Throws PGRST106 if the schema is not served. */
 export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiDocument {
-  const visible = withNames(visibleSchema(catalog, options));
-  const { summary, description } = documentationOf(visible.schema.comment);
-  const own = summary === OF_POSTGRES ? [] : [summary, description];
-  const tables = [...visible.tables.values()];
-  const functions = [...visible.functions];
+  const schema = describedSchema(catalog, options);
+  const { summary, description } = documentationOf(schema.comment);
+  const own = summary === OF_POSTGRES ? "" : paragraphs(summary, description);
+  const tables = [...schema.tables.values()].map((table) => partsOf(schema, table));
   const paths = Object.fromEntries([
-    ...tables.map((table) => tablePath(visible, table)),
-    ...functions.map(([name, overloads]) => functionPath(visible, name, overloads)),
+    ...tables.map(({ path }) => path),
+    ...[...schema.callable].map(([name, overloads]) => functionPath(schema, name, overloads)),
   ]);
-  const hasReplicas = options.hasReplicas ?? false;
+  const { hasReplicas = false, baseUrl } = options;
   return {
     openapi: "3.1.0",
-    info: {
-      title: `Tables of ${visible.schema.name}`,
-      description: [...own, GUIDE].filter((text) => text !== "").join("\n\n"),
-      version: API_VERSION,
-    },
-    servers: [{ url: `${options.baseUrl.replace(/\/+$/, "")}/rest/v1` }],
+    info: { title: `Tables of ${schema.name}`, description: paragraphs(own, GUIDE), version: API_VERSION },
+    servers: [{ url: `${baseUrl.replace(/\/+$/, "")}/rest/v1` }],
     security: [{ apikey: [] }, { apikey: [], bearer: [] }],
-    tags: tagsOf(visible),
+    tags: tagsOf(schema),
     paths: hasReplicas ? withPositions(paths) : paths,
-    components: componentsOf(visible, hasReplicas),
-  };
-}
-
-function tagsOf({ tables, functions }: NamedSchema): OpenApiDocument["tags"] {
-  const tags = [...tables.values()].map(({ table }) => {
-    const description = plainText(table.comment);
-    return { name: table.name, ...(description && { description }) };
-  });
-  const isFree = functions.size > 0 && !tables.has(FUNCTIONS_TAG);
-  return isFree
-    ? [...tags, { name: FUNCTIONS_TAG, description: "Functions of the database, called under `/rpc`." }]
-    : tags;
-}
-
-function componentsOf(visible: NamedSchema, hasReplicas: boolean): Components {
-  const tables = [...visible.tables.values()];
-  const schemas: [string, JsonSchema][] = tables.flatMap((table) => tableSchemas(visible, table));
-  return {
-    schemas: Object.fromEntries([...schemas, [FILTER, FILTER_SCHEMA], [ERROR, ERROR_SCHEMA]]),
-    parameters: {
-      ...Object.fromEntries(tables.flatMap((table) => filterParameters(visible, table))),
-      ...PARAMETERS,
-      ...(hasReplicas && POSITION_COMPONENTS.parameters),
+    components: {
+      schemas: Object.fromEntries([
+        ...tables.flatMap(({ schemas }) => schemas),
+        [FILTER, FILTER_SCHEMA],
+        [ERROR, ERROR_SCHEMA],
+      ]),
+      parameters: {
+        ...Object.fromEntries(tables.flatMap(({ filters }) => filters)),
+        ...PARAMETERS,
+        ...(hasReplicas && POSITION_COMPONENTS.parameters),
+      },
+      headers: { ...HEADERS, ...(hasReplicas && POSITION_COMPONENTS.headers) },
+      responses: errorComponents(ERRORS, ERROR),
+      securitySchemes: SECURITY_SCHEMES,
     },
-    headers: { ...HEADERS, ...(hasReplicas && POSITION_COMPONENTS.headers) },
-    responses: errorResponses(),
-    securitySchemes: SECURITY_SCHEMES,
   };
+}
+
+/** `filters` are parameters such as `rowFilter.posts.title`, one for each readable column. */
+function partsOf(schema: DescribedSchema, table: VisibleTable) {
+  const { name, columns } = table;
+  const keys = componentKeys(columns.keys());
+  const filters = filtersOf(table).map(
+    (column) => [`rowFilter.${schema.tableKeys.get(name)}.${keys.get(column.name)}`, filterParameter(column)] as const,
+  );
+  const references = filters.map(([key]) => refer("parameters", key));
+  return {
+    path: [`/${encodeURIComponent(name)}`, tablePath(schema, table, references)] as const,
+    schemas: tableSchemas(schema, table),
+    filters,
+  };
+}
+
+function tagsOf({ tables, callable }: DescribedSchema): OpenApiDocument["tags"] {
+  const tags = [...tables.values()].map(({ name, comment }) => {
+    const description = plainText(comment);
+    return { name, ...(description && { description }) };
+  });
+  if (callable.size === 0 || tables.has(FUNCTIONS_TAG)) return tags;
+  return [...tags, { name: FUNCTIONS_TAG, description: "Functions of the database, called under `/rpc`." }];
 }
 
 const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {

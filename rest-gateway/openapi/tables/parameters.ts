@@ -1,30 +1,48 @@
-import type { Column, Table, TypeShape } from "../../../db/catalog/catalog.ts";
+import type { Column, TypeShape } from "../../../db/catalog/catalog.ts";
 import { OPERATORS } from "../../../db/filters/operators.ts";
 import { RESERVED_NAMES } from "../../table/request.ts";
-import type { JsonSchema, Parameter, Reference } from "../document.ts";
+import type { JsonSchema, Parameter } from "../document.ts";
 import { schemaOf, sqlNameOf } from "../json-schema.ts";
-import { documentationOf, headerParameter, queryParameter, refer } from "../schema-parts.ts";
-import { FILTER, type NamedSchema, type TableAccess, type VisibleSchema } from "./visible-schema.ts";
+import {
+  documentationOf,
+  headerParameter,
+  paragraphs,
+  preferParameter,
+  queryParameter,
+  refer,
+} from "../schema-parts.ts";
+import type { VisibleTable } from "../visible-catalog.ts";
+import { FILTER } from "./responses.ts";
+import type { DescribedSchema } from "./table-schemas.ts";
 
 const count: JsonSchema = { type: "integer", minimum: 0 };
 
-/** The effect of each preference. */
-const PREFERENCES = {
-  "return=representation": "returns the rows",
-  "return=headers-only": "returns the URL of the new row in `Location`",
-  "return=minimal": "returns no body; this is the default",
-  "resolution=merge-duplicates": "updates rows that already exist",
-  "resolution=ignore-duplicates": "does not change rows that already exist",
-  "missing=default": "sets missing columns to their defaults instead of null",
-  "count=exact": "returns the total number of rows in `Content-Range`; `planned` and `estimated` are faster",
-  "handling=strict": "rejects unknown preferences",
-  "max-affected=10": "with `handling=strict`: if the request would change more rows, it fails and changes none",
-} as const;
+/** The effect of each preference, and the operations for which it has one. */
+const PREFERENCES: readonly (readonly [preference: string, effect: string, operations: string])[] = [
+  ["return=representation", "returns the rows", "insert update delete replace"],
+  ["return=headers-only", "returns the URL of the new row in `Location`", "insert"],
+  ["return=minimal", "returns no body; this is the default", "insert update delete replace"],
+  ["resolution=merge-duplicates", "updates rows that already exist", "insert"],
+  ["resolution=ignore-duplicates", "does not change rows that already exist", "insert"],
+  ["missing=default", "sets missing columns to their defaults instead of null", "insert update"],
+  [
+    "count=exact",
+    "returns the total number of rows in `Content-Range`; `planned` and `estimated` are faster",
+    "read update delete",
+  ],
+  ["handling=strict", "rejects unknown preferences", "read insert update delete replace"],
+  [
+    "max-affected=10",
+    "with `handling=strict`: if the request would change more rows, it fails and changes none",
+    "update delete",
+  ],
+];
 
-const prefer = (preferences: readonly (keyof typeof PREFERENCES)[]): Parameter => {
-  const lines = preferences.map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
-  return headerParameter("Prefer", ["One or more, separated by commas:", ...lines].join("\n"));
-};
+const prefer = (operation: string): Parameter =>
+  preferParameter(
+    "One or more, separated by commas:",
+    PREFERENCES.flatMap(([name, effect, operations]) => (operations.includes(operation) ? [[name, effect]] : [])),
+  );
 
 /** The parameters that all tables share, by component key. */
 export const PARAMETERS = {
@@ -44,36 +62,12 @@ export const PARAMETERS = {
   ),
   range: headerParameter("Range", "The rows to return, counted from 0: `0-9` are the first ten."),
   rangeUnit: headerParameter("Range-Unit", "The unit of `Range`: `items`."),
-  preferRead: prefer(["count=exact", "handling=strict"]),
-  preferInsert: prefer([
-    "return=representation",
-    "return=headers-only",
-    "return=minimal",
-    "resolution=merge-duplicates",
-    "resolution=ignore-duplicates",
-    "missing=default",
-    "handling=strict",
-  ]),
-  preferUpdate: prefer([
-    "return=representation",
-    "return=minimal",
-    "missing=default",
-    "count=exact",
-    "handling=strict",
-    "max-affected=10",
-  ]),
-  preferDelete: prefer([
-    "return=representation",
-    "return=minimal",
-    "count=exact",
-    "handling=strict",
-    "max-affected=10",
-  ]),
-  preferReplace: prefer(["return=representation", "return=minimal", "handling=strict"]),
+  preferRead: prefer("read"),
+  preferInsert: prefer("insert"),
+  preferUpdate: prefer("update"),
+  preferDelete: prefer("delete"),
+  preferReplace: prefer("replace"),
 } as const;
-
-export const shared = (...keys: readonly (keyof typeof PARAMETERS)[]): Reference[] =>
-  keys.map((key) => refer("parameters", key));
 
 /**
  * Names of query parameters with another meaning. The description omits filters by columns with these names, and arguments
@@ -81,17 +75,13 @@ export const shared = (...keys: readonly (keyof typeof PARAMETERS)[]): Reference
  */
 export const RESERVED: ReadonlySet<string> = new Set([...RESERVED_NAMES, "not.and", "not.or"]);
 
-/** The header that selects the schema, if more than one is served. */
+/** The header that selects the schema, if the catalog serves more than one. Requests for the first one may leave it out. */
 export function profileParameters(
-  { schema, profile }: VisibleSchema,
-  name: "Accept-Profile" | "Content-Profile",
+  { profile, name }: DescribedSchema,
+  header: "Accept-Profile" | "Content-Profile",
 ): Parameter[] {
   if (profile === "none") return [];
-  const parameter = headerParameter(name, "Selects the schema.", {
-    type: "string",
-    enum: [schema.name],
-    default: schema.name,
-  });
+  const parameter = headerParameter(header, "Selects the schema.", { type: "string", enum: [name], default: name });
   return [{ ...parameter, required: profile === "required" }];
 }
 
@@ -102,22 +92,12 @@ export const FILTER_SCHEMA: JsonSchema = {
 };
 
 /** The columns by which rows can be filtered. */
-export const filtersOf = ({ readable }: TableAccess) => readable.filter(({ name }) => !RESERVED.has(name));
-const filterKey = (visible: NamedSchema, table: Table, { name }: Column) =>
-  `rowFilter.${visible.tableKey(table)}.${visible.columnKey(table, name)}`;
+export const filtersOf = ({ readable }: VisibleTable): Column[] => readable.filter(({ name }) => !RESERVED.has(name));
 
-/** `rowFilter.posts.title` and so on, for each readable column. */
-export const filterParameters = (visible: NamedSchema, access: TableAccess): [string, Parameter][] =>
-  filtersOf(access).map((column) => [filterKey(visible, access.table, column), filterParameter(column)]);
-
-export const filterReferences = (visible: NamedSchema, access: TableAccess): Reference[] =>
-  filtersOf(access).map((column) => refer("parameters", filterKey(visible, access.table, column)));
-
-function filterParameter({ name, comment, shape }: Column): Parameter {
-  const { summary } = documentationOf(comment);
+/** The filter `title=eq.…`, by the name of its column. */
+export function filterParameter({ name, comment, shape }: Column): Parameter {
   const form = `\`operator.value\` for ${sqlNameOf(shape)}, such as \`${sampleOf(shape)}\`.`;
-  const description = summary === "" ? form : `${summary}\n\n${form}`;
-  return queryParameter(name, description, refer("schemas", FILTER));
+  return queryParameter(name, paragraphs(documentationOf(comment).summary, form), refer("schemas", FILTER));
 }
 
 /** An example of a filter on the type: `eq.DRAFT`, `gte.2026-01-31`. */
@@ -142,12 +122,3 @@ const SAMPLES: Readonly<Record<string, string>> = {
   "time-local": "gte.12:00",
   uuid: "eq.8d7f1a2e-3c4b-4f5a-9b6c-7d8e9f0a1b2c",
 };
-
-/** Identifies the row that PUT replaces. */
-export const keyParameter = (column: string): Parameter => ({
-  ...queryParameter(column, "Identifies the row. The value must equal that in the body.", {
-    type: "string",
-    pattern: "^eq\\.",
-  }),
-  required: true,
-});

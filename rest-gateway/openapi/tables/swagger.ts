@@ -1,18 +1,11 @@
-import type {
-  Catalog,
-  Column,
-  DatabaseFunction,
-  FunctionArgument,
-  Table,
-  TypeShape,
-} from "../../../db/catalog/catalog.ts";
+import type { Catalog, Column, DatabaseFunction, Table, TypeShape } from "../../../db/catalog/catalog.ts";
 import { defaultValue, schemaOf, sqlNameOf } from "../json-schema.ts";
 import { documentationOf, plainText } from "../schema-parts.ts";
-import { isGettable } from "./function-paths.ts";
+import type { VisibleTable } from "../visible-catalog.ts";
+import { isGettable, type SharedArgument, sharedArguments } from "./function-paths.ts";
 import { API_VERSION, type DescriptionOptions } from "./openapi.ts";
 import { filtersOf, RESERVED } from "./parameters.ts";
-import { describeColumn } from "./table-schemas.ts";
-import { type TableAccess, type VisibleSchema, visibleSchema } from "./visible-schema.ts";
+import { type DescribedSchema, describeColumn, describedSchema } from "./table-schemas.ts";
 
 /** OpenAPI 2.0, with the same structure and names as PostgREST 12. */
 type SwaggerDocument = {
@@ -35,12 +28,12 @@ type SwaggerDocument = {
  * keys in the descriptions of columns. Throws PGRST106 if the schema is not served.
  */
 export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerDocument {
-  const visible = visibleSchema(catalog, options);
-  const { summary, description } = documentationOf(visible.schema.comment);
-  const tables = [...visible.tables.values()];
+  const schema = describedSchema(catalog, options);
+  const { summary, description } = documentationOf(schema.comment);
+  const tables = [...schema.tables.values()];
   return {
     swagger: "2.0",
-    info: { title: summary || `Tables of ${visible.schema.name}`, description, version: API_VERSION },
+    info: { title: summary || `Tables of ${schema.name}`, description, version: API_VERSION },
     ...serverOf(options.baseUrl),
     consumes: MEDIA_TYPES,
     produces: MEDIA_TYPES,
@@ -49,9 +42,9 @@ export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerD
     paths: Object.fromEntries([
       ["/", ROOT],
       ...tables.map(swaggerTablePath),
-      ...[...visible.functions].map(([name, overloads]) => swaggerFunctionPath(name, overloads)),
+      ...[...schema.callable].map(([name, overloads]) => swaggerFunctionPath(name, overloads)),
     ]),
-    definitions: Object.fromEntries(tables.map((table) => [table.table.name, swaggerDefinition(visible, table)])),
+    definitions: Object.fromEntries(tables.map((table) => [table.name, swaggerDefinition(schema, table)])),
     parameters: Object.fromEntries([...SWAGGER_PARAMETERS, ...tables.flatMap(swaggerTableParameters)]),
   };
 }
@@ -88,9 +81,8 @@ const ROOT = {
 };
 
 /** `/posts`, with the methods that the role may use. */
-function swaggerTablePath(access: TableAccess): [string, object] {
-  const { table } = access;
-  const filters = filtersOf(access).map((column) => `rowFilter.${table.name}.${column.name}`);
+function swaggerTablePath(table: VisibleTable): [string, object] {
+  const filters = filtersOf(table).map((column) => `rowFilter.${table.name}.${column.name}`);
   const body = `body.${table.name}`;
   const operation = (responses: object, ...parameters: string[]) => ({
     tags: [table.name],
@@ -99,10 +91,10 @@ function swaggerTablePath(access: TableAccess): [string, object] {
     responses,
   });
   const item = {
-    ...(access.isReadable && { get: operation(rowsOf(table), ...filters, ...READING) }),
-    ...(access.isInsertable && { post: operation(CREATED, body, "select", "preferPost") }),
-    ...(access.isDeletable && { delete: operation(NO_CONTENT, ...filters, "preferReturn") }),
-    ...(access.isUpdatable && { patch: operation(NO_CONTENT, ...filters, body, "preferReturn") }),
+    ...(table.may.select && { get: operation(rowsOf(table), ...filters, ...READING) }),
+    ...(table.may.insert && { post: operation(CREATED, body, "select", "preferPost") }),
+    ...(table.may.delete && { delete: operation(NO_CONTENT, ...filters, "preferReturn") }),
+    ...(table.may.update && { patch: operation(NO_CONTENT, ...filters, body, "preferReturn") }),
   };
   return [`/${encodeURIComponent(table.name)}`, item];
 }
@@ -131,9 +123,9 @@ function swaggerFunctionPath(name: string, overloads: readonly DatabaseFunction[
     parameters,
     responses: { 200: { description: "OK" } },
   });
-  const schema = swaggerArguments(comment, combinedArguments(overloads));
+  const schema = swaggerArguments(comment, sharedArguments(overloads));
   const gettable = overloads.filter(isGettable);
-  const query = combinedArguments(gettable).filter((argument) => !RESERVED.has(argument.name));
+  const query = sharedArguments(gettable).filter(({ name }) => !RESERVED.has(name));
   const item = {
     ...(gettable.length > 0 && { get: operation(query.map(swaggerArgument)) }),
     post: operation([{ name: "args", in: "body", required: true, schema }]),
@@ -146,18 +138,6 @@ const RESULTS = [
   "application/vnd.pgrst.object+json;nulls=stripped",
   "application/vnd.pgrst.object+json",
 ];
-
-/** The arguments of all overloads by name. An argument is required if all overloads require it. */
-function combinedArguments(overloads: readonly DatabaseFunction[]): FunctionArgument[] {
-  const byName = Map.groupBy(
-    overloads.flatMap((fn) => fn.arguments),
-    ({ name }) => name,
-  );
-  return [...byName.values()].map((same) => ({
-    ...same[0]!,
-    isRequired: same.length === overloads.length && same.every(({ isRequired }) => isRequired),
-  }));
-}
 
 const query = (name: string, description: string) => ({
   name,
@@ -191,10 +171,10 @@ const SWAGGER_PARAMETERS: readonly [string, object][] = [
 ];
 
 /** `body.posts`, and `rowFilter.posts.title` for each readable column. */
-function swaggerTableParameters(access: TableAccess): [string, object][] {
-  const { name } = access.table;
+function swaggerTableParameters(table: VisibleTable): [string, object][] {
+  const { name } = table;
   const schema = swaggerReference("definitions", name);
-  const filters = filtersOf(access).map((column): [string, object] => {
+  const filters = filtersOf(table).map((column): [string, object] => {
     const { description, ...rest } = query(column.name, plainText(column.comment));
     return [
       `rowFilter.${name}.${column.name}`,
@@ -205,7 +185,8 @@ function swaggerTableParameters(access: TableAccess): [string, object][] {
 }
 
 /** An argument as a query parameter. Arrays, rows and JSON are passed as text. */
-function swaggerArgument({ name, shape, isRequired, isVariadic }: FunctionArgument): object {
+function swaggerArgument({ name, isRequired, all: [first] }: SharedArgument): object {
+  const { shape, isVariadic } = first!;
   const { type = "string", format } = swaggerType(shape);
   const parameter = { name, in: "query", required: isRequired };
   if (!isVariadic) return { ...parameter, type: type === "array" ? "string" : type, format };
@@ -232,8 +213,8 @@ function typeOf(shape: TypeShape): { type?: string } {
 }
 
 /** `definitions.posts`: the columns that the role may read or write. */
-function swaggerDefinition(visible: VisibleSchema, { table, ...access }: TableAccess): object {
-  const used = new Set([...access.readable, ...access.insertable, ...access.updatable]);
+function swaggerDefinition(schema: DescribedSchema, table: VisibleTable): object {
+  const used = new Set([...table.readable, ...table.insertable, ...table.updatable]);
   const columns = [...table.columns.values()].filter((column) => used.has(column));
   const required = columns.filter(({ isNullable }) => !isNullable).map(({ name }) => name);
   const description = plainText(table.comment);
@@ -242,7 +223,7 @@ function swaggerDefinition(visible: VisibleSchema, { table, ...access }: TableAc
     ...(description && { description }),
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(
-      columns.map((column) => [column.name, property(column, describeColumn(visible, table, column))]),
+      columns.map((column) => [column.name, property(column, describeColumn(schema, table, column))]),
     ),
   };
 }
@@ -268,7 +249,7 @@ function defaultOf({ defaultExpression, shape }: Column): unknown {
 }
 
 /** The body of a call. OpenAPI 2.0 has no alternatives, so one object contains the arguments of all overloads. */
-function swaggerArguments(comment: string | null, all: readonly FunctionArgument[]): object {
+function swaggerArguments(comment: string | null, all: readonly SharedArgument[]): object {
   const description = plainText(comment);
   const named = all.filter(({ name }) => name !== "");
   const required = named.filter(({ isRequired }) => isRequired).map(({ name }) => name);
@@ -277,7 +258,7 @@ function swaggerArguments(comment: string | null, all: readonly FunctionArgument
     ...(description && { description }),
     ...(required.length > 0 && { required }),
     ...(named.length > 0 && {
-      properties: Object.fromEntries(named.map(({ name, shape }) => [name, swaggerType(shape)])),
+      properties: Object.fromEntries(named.map(({ name, all: [first] }) => [name, swaggerType(first!.shape)])),
     }),
   };
 }

@@ -1,55 +1,107 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
 import { QUERY_TYPE } from "../../table/request.ts";
-import type { JsonSchema, Operation, PathItem, Response } from "../document.ts";
-import { plainText, refer } from "../schema-parts.ts";
-import { filterReferences, keyParameter, profileParameters, RESERVED, shared } from "./parameters.ts";
+import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../document.ts";
+import { arrayOf, paragraphs, plainText, queryParameter, refer, shared } from "../schema-parts.ts";
+import type { VisibleTable } from "../visible-catalog.ts";
+import { profileParameters, RESERVED } from "./parameters.ts";
 import { errors, headers, rowsContent } from "./responses.ts";
-import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
+import { type DescribedSchema, INSERT, UPDATE } from "./table-schemas.ts";
 
-/** `/posts`, with the methods that the role may use. */
-export function tablePath(visible: NamedSchema, access: TableAccess): [string, PathItem] {
-  const item = {
-    ...(access.isReadable && { get: readOperation(visible, access), "x-query": queryOperation(visible, access) }),
-    ...(access.isInsertable && { post: insertOperation(visible, access) }),
-    ...(isReplaceable(access) && { put: replaceOperation(visible, access) }),
-    ...(access.isUpdatable && { patch: updateOperation(visible, access) }),
-    ...(access.isDeletable && { delete: deleteOperation(visible, access) }),
-  };
-  return [`/${encodeURIComponent(access.table.name)}`, item];
-}
-
-type Parts = Pick<Operation, "parameters" | "responses"> & Partial<Operation>;
-
-function operation(visible: NamedSchema, access: TableAccess, verb: string, phrase: string, parts: Parts): Operation {
-  const { table } = access;
-  const description = describeTable(visible, access);
-  return {
-    operationId: `${verb}_${visible.tableKey(table)}`,
-    tags: [table.name],
-    summary: `${phrase} ${table.name}`,
+/** The methods of `/posts` that the role may use. `filters` refer to those of the table. */
+export function tablePath(schema: DescribedSchema, table: VisibleTable, filters: readonly Reference[]): PathItem {
+  const { name, may, primaryKey } = table;
+  const key = schema.tableKeys.get(name)!;
+  const description = describeTable(schema, table);
+  const operation = (
+    verb: string,
+    phrase: string,
+    { parameters, ...parts }: Pick<Operation, "parameters" | "requestBody" | "responses">,
+  ): Operation => ({
+    operationId: `${verb}_${key}`,
+    tags: [name],
+    summary: `${phrase} ${name}`,
     ...(description && { description }),
+    parameters: [
+      ...parameters,
+      ...profileParameters(schema, verb === "read" || verb === "find" ? "Accept-Profile" : "Content-Profile"),
+    ],
     ...parts,
+  });
+  const [inserted, updated] = [refer("schemas", key + INSERT), refer("schemas", key + UPDATE)];
+  // Callers who may not read the rows do not receive them.
+  const rows = may.select && { content: rowsContent(refer("schemas", key)) };
+  const foundRows = { ...headers("Content-Range", "Preference-Applied", "Change-Position"), ...rows };
+  const found = {
+    200: { description: "Returns the rows.", ...foundRows },
+    206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...foundRows },
+  };
+  const written = (about: string): Response => ({ description: about, ...headers("Preference-Applied"), ...rows });
+  const done = (about: string) => ({ description: about, ...headers("Content-Range", "Preference-Applied") });
+  return {
+    ...(may.select && {
+      get: operation("read", "Read", {
+        parameters: [
+          ...filters,
+          ...shared("select", "order", "limit", "offset", "and", "or", "range", "rangeUnit", "preferRead"),
+        ],
+        responses: { ...found, ...errors(400, 401, 403, 404, 406, 416) },
+      }),
+      // Its query string is in the body, because it is too long for a URL.
+      "x-query": operation("find", "With a query string in the body, read", {
+        parameters: shared("range", "rangeUnit", "preferRead"),
+        requestBody: bodyOf(QUERY_TYPE, QUERY_SCHEMA),
+        responses: { ...found, ...errors(400, 401, 403, 404, 406, 413, 415, 416) },
+      }),
+    }),
+    ...(may.insert && {
+      post: operation("insert", "Insert into", {
+        parameters: shared("select", "columns", "onConflict", "preferInsert"),
+        requestBody: { required: true, content: insertContent(inserted) },
+        responses: {
+          200: written("All rows already existed. Returns them with `Prefer: return=representation`."),
+          201: {
+            ...written("Inserted. Returns the rows with `Prefer: return=representation`."),
+            ...headers("Location", "Preference-Applied"),
+          },
+          ...errors(400, 401, 403, 404, 406, 409),
+        },
+      }),
+    }),
+    ...(isReplaceable(table) && {
+      put: operation("replace", "Replace one of", {
+        parameters: [...primaryKey.map(keyParameter), ...shared("select", "columns", "preferReplace")],
+        requestBody: bodyOf("application/json", inserted),
+        responses: {
+          200: written("Replaced. Returns the row."),
+          201: written("Inserted, because the row did not exist. Returns the row."),
+          204: { description: "Replaced or inserted." },
+          ...errors(400, 401, 403, 404, 405, 409),
+        },
+      }),
+    }),
+    ...(may.update && {
+      patch: operation("update", "Update", {
+        parameters: [...filters, ...shared("and", "or", "select", "columns", "preferUpdate")],
+        requestBody: bodyOf("application/json", updated),
+        responses: {
+          200: written("Updated. Returns the rows with `Prefer: return=representation`."),
+          204: done("Updated."),
+          ...errors(400, 401, 403, 404, 406, 409),
+        },
+      }),
+    }),
+    ...(may.delete && {
+      delete: operation("delete", "Delete from", {
+        parameters: [...filters, ...shared("and", "or", "select", "preferDelete")],
+        responses: {
+          200: written("Deleted. Returns the rows with `Prefer: return=representation`."),
+          204: done("Deleted."),
+          ...errors(400, 401, 403, 404, 406, 409),
+        },
+      }),
+    }),
   };
 }
-
-function readOperation(visible: NamedSchema, access: TableAccess): Operation {
-  return operation(visible, access, "read", "Read", {
-    parameters: [
-      ...filterReferences(visible, access),
-      ...shared("select", "order", "limit", "offset", "and", "or", "range", "rangeUnit", "preferRead"),
-      ...profileParameters(visible, "Accept-Profile"),
-    ],
-    responses: { ...found(visible, access), ...errors(400, 401, 403, 404, 406, 416) },
-  });
-}
-
-/** A read whose query string is in the body, because it is too long for a URL. */
-const queryOperation = (visible: NamedSchema, access: TableAccess): Operation =>
-  operation(visible, access, "find", "With a query string in the body, read", {
-    parameters: [...shared("range", "rangeUnit", "preferRead"), ...profileParameters(visible, "Accept-Profile")],
-    requestBody: { required: true, content: { [QUERY_TYPE]: { schema: QUERY_SCHEMA } } },
-    responses: { ...found(visible, access), ...errors(400, 401, 403, 404, 406, 413, 415, 416) },
-  });
 
 const QUERY_SCHEMA: JsonSchema = {
   type: "object",
@@ -57,131 +109,50 @@ const QUERY_SCHEMA: JsonSchema = {
   additionalProperties: { type: "string" },
 };
 
-function found(visible: NamedSchema, access: TableAccess): Operation["responses"] {
-  const rows = {
-    ...headers("contentRange", "preferenceApplied", "changePosition"),
-    content: returned(visible, access),
-  };
-  return {
-    200: { description: "Returns the rows.", ...rows },
-    206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...rows },
-  };
-}
+const bodyOf = (type: string, schema: JsonSchema) => ({ required: true, content: { [type]: { schema } } });
 
-function insertOperation(visible: NamedSchema, access: TableAccess): Operation {
-  const row = refer("schemas", visible.tableKey(access.table) + INSERT);
-  return operation(visible, access, "insert", "Insert into", {
-    parameters: [
-      ...shared("select", "columns", "onConflict", "preferInsert"),
-      ...profileParameters(visible, "Content-Profile"),
-    ],
-    requestBody: {
-      required: true,
-      content: {
-        "application/json": { schema: { anyOf: [row, { type: "array", items: row }] } },
-        "application/x-www-form-urlencoded": { schema: row },
-        "text/csv": { schema: { type: "string" } },
-      },
-    },
-    responses: {
-      200: written(visible, access, "All rows already existed. Returns them with `Prefer: return=representation`."),
-      201: {
-        ...written(visible, access, "Inserted. Returns the rows with `Prefer: return=representation`."),
-        ...headers("location", "preferenceApplied"),
-      },
-      ...errors(400, 401, 403, 404, 406, 409),
-    },
-  });
-}
-
-function replaceOperation(visible: NamedSchema, access: TableAccess): Operation {
-  const row = refer("schemas", visible.tableKey(access.table) + INSERT);
-  return operation(visible, access, "replace", "Replace one of", {
-    parameters: [
-      ...access.table.primaryKey.map(keyParameter),
-      ...shared("select", "columns", "preferReplace"),
-      ...profileParameters(visible, "Content-Profile"),
-    ],
-    requestBody: { required: true, content: { "application/json": { schema: row } } },
-    responses: {
-      200: written(visible, access, "Replaced. Returns the row."),
-      201: written(visible, access, "Inserted, because the row did not exist. Returns the row."),
-      204: { description: "Replaced or inserted." },
-      ...errors(400, 401, 403, 404, 405, 409),
-    },
-  });
-}
-
-function updateOperation(visible: NamedSchema, access: TableAccess): Operation {
-  const row = refer("schemas", visible.tableKey(access.table) + UPDATE);
-  return operation(visible, access, "update", "Update", {
-    parameters: [
-      ...filterReferences(visible, access),
-      ...shared("and", "or", "select", "columns", "preferUpdate"),
-      ...profileParameters(visible, "Content-Profile"),
-    ],
-    requestBody: { required: true, content: { "application/json": { schema: row } } },
-    responses: {
-      200: written(visible, access, "Updated. Returns the rows with `Prefer: return=representation`."),
-      204: { description: "Updated.", ...headers("contentRange", "preferenceApplied") },
-      ...errors(400, 401, 403, 404, 406, 409),
-    },
-  });
-}
-
-const deleteOperation = (visible: NamedSchema, access: TableAccess): Operation =>
-  operation(visible, access, "delete", "Delete from", {
-    parameters: [
-      ...filterReferences(visible, access),
-      ...shared("and", "or", "select", "preferDelete"),
-      ...profileParameters(visible, "Content-Profile"),
-    ],
-    responses: {
-      200: written(visible, access, "Deleted. Returns the rows with `Prefer: return=representation`."),
-      204: { description: "Deleted.", ...headers("contentRange", "preferenceApplied") },
-      ...errors(400, 401, 403, 404, 406, 409),
-    },
-  });
+const insertContent = (row: JsonSchema): Content => ({
+  "application/json": { schema: { anyOf: [row, arrayOf(row)] } },
+  "application/x-www-form-urlencoded": { schema: row },
+  "text/csv": { schema: { type: "string" } },
+});
 
 /** PUT identifies a row by its whole primary key, in the URL and in the body. */
-function isReplaceable({ table, isUpdatable, insertable }: TableAccess): boolean {
+function isReplaceable({ may, insertable, primaryKey }: VisibleTable): boolean {
   const writable = new Set(insertable.map(({ name }) => name));
-  const { primaryKey } = table;
-  return isUpdatable && primaryKey.length > 0 && primaryKey.every((name) => writable.has(name) && !RESERVED.has(name));
+  return may.update && primaryKey.length > 0 && primaryKey.every((name) => writable.has(name) && !RESERVED.has(name));
 }
 
-const returned = (visible: NamedSchema, { table }: TableAccess) =>
-  rowsContent(refer("schemas", visible.tableKey(table)));
-
-/** The response to a write. Callers who may not read the rows do not receive them. */
-const written = (visible: NamedSchema, access: TableAccess, description: string): Response => ({
-  description,
-  ...headers("preferenceApplied"),
-  ...(access.isReadable && { content: returned(visible, access) }),
+const keyParameter = (column: string): Parameter => ({
+  ...queryParameter(column, "Identifies the row. The value must equal that in the body.", {
+    type: "string",
+    pattern: "^eq\\.",
+  }),
+  required: true,
 });
 
 /** The comment of a table, and the names that `select` can add to its columns: `Related rows: \`comments\`, \`users\`.` */
-function describeTable(visible: VisibleSchema, { table }: TableAccess): string {
-  const related = table.relationships.map((relationship) => embedName(visible, relationship));
-  const computed = [...table.computedFields.keys()].filter((name) => visible.readOnlyFunctions.has(name));
-  return [
-    plainText(table.comment),
-    listed("Related rows", related),
+function describeTable(schema: DescribedSchema, { comment, relationships, computedFields }: VisibleTable): string {
+  const related = relationships.filter((each) => isEmbeddable(schema, each));
+  const names = related.map((each) => (each.kind === "computed" ? each.function.name : each.target.name));
+  const computed = [...computedFields.values()].flatMap(({ name, isVolatile }) => (isVolatile ? [] : [name]));
+  return paragraphs(
+    plainText(comment),
+    listed("Related rows", names),
     listed("Computed columns, returned only if `select` names them", computed),
-  ]
-    .filter((text) => text !== "")
-    .join("\n\n");
+  );
 }
 
-/** Null if the role may not read the related rows. */
-function embedName(visible: VisibleSchema, relationship: Relationship): string | null {
+/** Whether the role may read the related rows. */
+function isEmbeddable({ name, tables, functions }: DescribedSchema, relationship: Relationship): boolean {
   const { target } = relationship;
-  if (target.schema !== visible.schema.name || !visible.tables.get(target.name)?.isReadable) return null;
-  if (relationship.kind !== "computed") return target.name;
-  return visible.readOnlyFunctions.has(relationship.function.name) ? relationship.function.name : null;
+  if (target.schema !== name || !tables.get(target.name)?.may.select) return false;
+  if (relationship.kind !== "computed") return true;
+  const overloads = functions.get(relationship.function.name) ?? [];
+  return overloads.some(({ volatility }) => volatility !== "volatile");
 }
 
-function listed(title: string, names: readonly (string | null)[]): string {
-  const different = [...new Set(names)].filter((name) => name !== null).sort();
+function listed(title: string, names: readonly string[]): string {
+  const different = [...new Set(names)].sort();
   return different.length === 0 ? "" : `${title}: ${different.map((name) => `\`${name}\``).join(", ")}.`;
 }

@@ -1,112 +1,115 @@
-import type { Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
+import type { Catalog, Column, DatabaseFunction } from "../../../db/catalog/catalog.ts";
+import { rawBodyOf } from "../../table/plan/call.ts";
+import { noSuchSchema } from "../../table/problem.ts";
 import type { JsonSchema } from "../document.ts";
-import { defaultValue, nullable, valueSchema } from "../json-schema.ts";
-import { plainText, withDefaultText } from "../schema-parts.ts";
-import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
+import { columnDefault, columnSchema } from "../json-schema.ts";
+import { componentKeys, defaultText, objectOf, paragraphs, plainText } from "../schema-parts.ts";
+import { type VisibleSchema, type VisibleTable, visibleCatalog } from "../visible-catalog.ts";
+import { ERROR, FILTER } from "./responses.ts";
+
+/** The reader of a description, and the schema that it describes. With the role null, everything is described. */
+export type Viewer = { readonly schema: string; readonly role: string | null };
+
+/** A schema as a role sees it. */
+export type DescribedSchema = VisibleSchema & {
+  /** Whether requests must or may name the schema in a header. */
+  readonly profile: "required" | "optional" | "none";
+  /** The functions that can be called, with their overloads, by name. */
+  readonly callable: ReadonlyMap<string, readonly DatabaseFunction[]>;
+  /** Component keys, by name. */
+  readonly tableKeys: ReadonlyMap<string, string>;
+  readonly functionKeys: ReadonlyMap<string, string>;
+};
+
+/** The endings of the keys of bodies. */
+export const INSERT = "_insert";
+export const UPDATE = "_update";
+
+/** Throws PGRST106 if the schema is not served. */
+export function describedSchema(catalog: Catalog, { schema: name, role }: Viewer): DescribedSchema {
+  const served = catalog.schemas.get(name);
+  const names = [...catalog.schemas.keys()];
+  if (served === undefined) throw noSuchSchema(name, names);
+  const empty: VisibleSchema = { ...served, tables: new Map(), functions: new Map() };
+  const schema = visibleCatalog(catalog, role).schemas.get(name) ?? empty;
+  const callable = [...schema.functions.values()].flat().filter(isCallable);
+  const functions = Map.groupBy(callable, (each) => each.name);
+  return {
+    ...schema,
+    profile: names.length === 1 ? "none" : names[0] === name ? "optional" : "required",
+    callable: functions,
+    tableKeys: componentKeys(schema.tables.keys(), ["", INSERT, UPDATE], [ERROR, FILTER]),
+    functionKeys: componentKeys(functions.keys()),
+  };
+}
+
+/** Arguments are passed by name, so all of them must have one. */
+const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
 
 /** `posts` for rows in responses, `posts_insert` and `posts_update` for request bodies, as far as the role may use them. */
-export function tableSchemas(visible: NamedSchema, access: TableAccess): [string, JsonSchema][] {
-  const key = visible.tableKey(access.table);
-  const schemas: [string, JsonSchema][] = [];
-  if (access.isReadable) schemas.push([key, rowSchema(visible, access)]);
-  if (access.isInsertable) schemas.push([key + INSERT, insertSchema(visible, access)]);
-  if (access.isUpdatable) schemas.push([key + UPDATE, updateSchema(visible, access)]);
-  return schemas;
-}
-
-/** Every column is required, because all are returned without `select`. */
-function rowSchema(visible: VisibleSchema, { table, readable }: TableAccess): JsonSchema {
-  const properties = readable.map((column): Property => {
-    const readOnly = column.generated === "always" && { readOnly: true };
-    return [column.name, { ...columnSchema(visible, table, column, "toJson"), ...readOnly }];
-  });
-  return objectSchema(table, properties, readable);
-}
-
-function insertSchema(visible: VisibleSchema, { table, insertable }: TableAccess): JsonSchema {
+export function tableSchemas(schema: DescribedSchema, table: VisibleTable): [string, JsonSchema][] {
+  const { readable, insertable, updatable, may } = table;
+  const key = schema.tableKeys.get(table.name)!;
+  const rowOf = (columns: readonly Column[], required: readonly Column[], write: (column: Column) => JsonSchema) =>
+    objectOf(
+      Object.fromEntries(columns.map((column) => [column.name, write(column)])),
+      plainText(table.comment),
+      required.map(({ name }) => name),
+    );
+  const note = (column: Column) => keyNote(schema, table, column);
+  // All columns are returned without `select`.
+  const row = rowOf(readable, readable, (column) => ({
+    ...columnSchema(column, "toJson", note(column)),
+    ...(column.generated === "always" && { readOnly: true }),
+  }));
   const required = insertable.filter(({ isNullable, hasDefault }) => !isNullable && !hasDefault);
-  const properties = insertable.map((column): Property => {
-    const schema = columnSchema(visible, table, column, "fromJson");
-    return [
-      column.name,
-      withDefaultText(schema, defaultValue(column.defaultExpression, valueSchema(column, "fromJson"))),
-    ];
-  });
-  return objectSchema(table, properties, required);
-}
-
-function updateSchema(visible: VisibleSchema, { table, updatable }: TableAccess): JsonSchema {
-  const properties = updatable.map(
-    (column): Property => [column.name, columnSchema(visible, table, column, "fromJson")],
+  const inserted = rowOf(insertable, required, (column) =>
+    columnSchema(column, "fromJson", note(column), defaultText(columnDefault(column))),
   );
-  return objectSchema(table, properties, []);
+  const updated = rowOf(updatable, [], (column) => columnSchema(column, "fromJson", note(column)));
+  return [
+    ...(may.select ? [[key, row] as [string, JsonSchema]] : []),
+    ...(may.insert ? [[key + INSERT, inserted] as [string, JsonSchema]] : []),
+    ...(may.update ? [[key + UPDATE, updated] as [string, JsonSchema]] : []),
+  ];
 }
 
 /** A row as the argument of a function. Missing columns are null, even if the table declares them NOT NULL. */
-export function recordSchema({ table, readable }: TableAccess): JsonSchema {
-  const properties = readable.map((column): Property => {
-    const description = plainText(column.comment);
-    return [column.name, { ...nullable(valueSchema(column, "fromJson")), ...(description && { description }) }];
-  });
-  return objectSchema(table, properties, []);
-}
+export const recordSchema = ({ readable, comment }: VisibleTable): JsonSchema =>
+  objectOf(
+    Object.fromEntries(
+      readable.map((column) => [column.name, columnSchema({ ...column, isNullable: true }, "fromJson")]),
+    ),
+    plainText(comment),
+    [],
+  );
 
-type Property = readonly [name: string, schema: JsonSchema];
-
-function objectSchema({ comment }: Table, properties: readonly Property[], required: readonly Column[]): JsonSchema {
-  const description = plainText(comment);
-  return {
-    type: "object",
-    ...(description && { description }),
-    properties: Object.fromEntries(properties),
-    ...(required.length > 0 && { required: required.map(({ name }) => name) }),
-  };
-}
-
-function columnSchema(visible: VisibleSchema, table: Table, column: Column, cast: "toJson" | "fromJson"): JsonSchema {
-  const value = valueSchema(column, cast);
-  const description = describeColumn(visible, table, column);
-  return {
-    ...(column.isNullable ? nullable(value) : value),
-    ...(description && { description }),
-  };
-}
+/** The comment of a column and its keys. */
+export const describeColumn = (schema: VisibleSchema, table: VisibleTable, column: Column): string =>
+  paragraphs(plainText(column.comment), keyNote(schema, table, column));
 
 /**
- * The comment of a column and its keys, formatted as PostgREST does, because clients parse the tags:
- *
- *   The user who wrote the post.
+ * The keys of a column, formatted as PostgREST does, because clients parse the tags; "" without keys:
  *
  *   Note:
  *   This is a Foreign Key to `users.id`.<fk table='users' column='id'/>
  */
-export function describeColumn(visible: VisibleSchema, table: Table, column: Column): string {
-  const text = plainText(column.comment);
-  const notes = [primaryKeyNote(table, column), foreignKeyNote(visible, table, column)].filter((note) => note !== null);
-  if (notes.length === 0) return text;
-  const note = ["Note:", ...notes].join("\n");
-  return text === "" ? note : `${text}\n\n${note}`;
-}
-
-const primaryKeyNote = ({ primaryKey }: Table, { name }: Column) =>
-  primaryKey.includes(name) ? "This is a Primary Key.<pk/>" : null;
-
-/** If a column refers to a table and to a view of it, the note names the table. */
-function foreignKeyNote({ schema, tables }: VisibleSchema, table: Table, column: Column): string | null {
-  const targets = table.relationships.flatMap((relationship) => {
-    const to = referredColumn(relationship, column.name);
-    const target = relationship.target.schema === schema.name ? tables.get(relationship.target.name) : undefined;
-    return to === null || target === undefined ? [] : [{ ...target.table, to }];
-  });
+function keyNote({ name: schema, tables }: VisibleSchema, table: VisibleTable, { name }: Column): string {
+  const keys = table.relationships.flatMap((each) =>
+    "isOwner" in each && each.isOwner && each.columns.length === 1 && each.columns[0]![0] === name ? [each] : [],
+  );
+  const targets = keys.flatMap(({ target, columns }) =>
+    target.schema === schema ? [{ ...tables.get(target.name)!, column: columns[0]![1] }] : [],
+  );
+  // If a column refers to a table and to a view of it, the note names the table.
   const target = targets.find(({ kind }) => kind !== "view" && kind !== "materialized view") ?? targets[0];
-  if (target === undefined) return null;
-  const { name, to } = target;
-  return `This is a Foreign Key to \`${name}.${to}\`.<fk table='${name}' column='${to}'/>`;
-}
-
-/** The referenced column, if the relationship is a foreign key of only this column. */
-function referredColumn(relationship: Relationship, column: string): string | null {
-  if (!("isOwner" in relationship) || !relationship.isOwner || relationship.columns.length !== 1) return null;
-  const [[from, to]] = relationship.columns as [readonly [string, string]];
-  return from === column ? to : null;
+  const notes = [
+    ...(table.primaryKey.includes(name) ? ["This is a Primary Key.<pk/>"] : []),
+    ...(target
+      ? [
+          `This is a Foreign Key to \`${target.name}.${target.column}\`.<fk table='${target.name}' column='${target.column}'/>`,
+        ]
+      : []),
+  ];
+  return notes.length === 0 ? "" : ["Note:", ...notes].join("\n");
 }

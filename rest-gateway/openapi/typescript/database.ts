@@ -1,7 +1,7 @@
-import type { Catalog, Schema } from "../../../db/catalog/catalog.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { type VisibleCatalog, type VisibleSchema, visibleCatalog } from "../visible-catalog.ts";
 import { functionType } from "./function.ts";
 import { layOut } from "./layout.ts";
-import { catalogFor, type ShownCatalog, wholeCatalog } from "./role-catalog.ts";
 import { tableType } from "./table.ts";
 import {
   byName,
@@ -24,22 +24,12 @@ import {
  * have only what it may use.
  */
 export function typesOf(catalog: Catalog, role: string | null = null): string {
-  const texts = cache.get(catalog) ?? new Map();
-  cache.set(catalog, texts);
-  const cached = texts.get(role);
-  if (cached !== undefined) return cached;
-  const shown = role === null ? wholeCatalog(catalog) : catalogFor(catalog, role);
-  const parts = [JSON_TYPE, databaseType(shown), helpers(defaultSchema(shown.catalog)), constants(shown.catalog)];
-  const text = parts.join("\n");
-  texts.set(role, text);
-  return text;
+  const visible = visibleCatalog(catalog, role);
+  return [JSON_TYPE, databaseType(visible), helpers(defaultSchema(visible)), constants(visible)].join("\n");
 }
 
-/** Without a cache, each request would block the event loop for some tenths of a second in a database with 1000 tables. */
-const cache = new WeakMap<Catalog, Map<string | null, string>>();
-
 /** The default schema of the client if it is served, otherwise that of the service. */
-const defaultSchema = ({ schemas }: Catalog): string =>
+const defaultSchema = ({ schemas }: VisibleCatalog): string =>
   schemas.has("public") ? "public" : (schemas.keys().next().value ?? "public");
 
 const JSON_TYPE = `\
@@ -58,55 +48,48 @@ const INTERNAL: Member = {
   type: openObject([{ name: "PostgrestVersion", type: literal("14") }]),
 };
 
-function databaseType(shown: ShownCatalog): string {
-  const schemas = byName(shown.catalog.schemas.values()).map((schema) => ({
+function databaseType(catalog: VisibleCatalog): string {
+  const schemas = byName(catalog.schemas.values()).map((schema) => ({
     name: schema.name,
-    type: schemaType(schema, shown),
+    type: schemaType(schema, catalog),
   }));
   return `export type Database = ${layOut(openObject([INTERNAL, ...schemas]), 0, 0)}\n`;
 }
 
-function schemaType(schema: Schema, { catalog, accessOf }: ShownCatalog): Type {
-  const tables = byName(schema.tables.values());
-  const membersOf = (group: typeof tables) =>
-    group.map((table) => ({ name: table.name, type: tableType(table, accessOf(table), catalog) }));
+function schemaType({ tables, functions, enums, composites }: VisibleSchema, catalog: VisibleCatalog): Type {
+  const [views, others] = [true, false].map((wanted) => [...tables].filter(([, table]) => isView(table) === wanted));
   return openObject([
-    { name: "Tables", type: openObject(membersOf(tables.filter((table) => !isView(table)))) },
-    { name: "Views", type: openObject(membersOf(tables.filter(isView))) },
-    { name: "Functions", type: openObject(functionMembers(schema, catalog)) },
-    { name: "Enums", type: openObject(enumMembers(schema)) },
-    { name: "CompositeTypes", type: openObject(compositeMembers(schema, catalog)) },
+    { name: "Tables", type: members(others!, (table) => tableType(table, catalog)) },
+    { name: "Views", type: members(views!, (table) => tableType(table, catalog)) },
+    { name: "Functions", type: members(functions, (overloads) => functionType(overloads, catalog)) },
+    { name: "Enums", type: members(enums, (labels) => union(labels.map(literal))) },
+    {
+      name: "CompositeTypes",
+      type: members(composites, (attributes) => members(attributes, ({ shape }) => nullableType(shape, catalog))),
+    },
   ]);
 }
 
-const sorted = <Value>(map: ReadonlyMap<string, Value>) => inOrder(map, ([name]) => name);
+const sorted = <Value>(map: Iterable<readonly [string, Value]>) => inOrder(map, ([name]) => name);
 
-const functionMembers = ({ functions }: Schema, catalog: Catalog): Member[] =>
-  sorted(functions).flatMap(([name, overloads]) => {
-    const type = functionType(overloads, catalog);
-    return type === null ? [] : [{ name, type }];
-  });
-
-const enumMembers = ({ enums }: Schema): Member[] =>
-  sorted(enums).map(([name, labels]) => ({ name, type: union(labels.map(literal)) }));
-
-const compositeMembers = ({ composites }: Schema, catalog: Catalog): Member[] =>
-  sorted(composites).map(([name, attributes]) => ({
-    name,
-    type: openObject(
-      byName(attributes.values()).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) })),
-    ),
-  }));
+/** An object with a member for each entry that has a type. */
+const members = <Value>(map: Iterable<readonly [string, Value]>, typeOf: (value: Value) => Type | null): Type =>
+  openObject(
+    sorted(map).flatMap(([name, value]) => {
+      const type = typeOf(value);
+      return type === null ? [] : [{ name, type }];
+    }),
+  );
 
 /** The enum labels as values: `Constants.public.Enums.mood` is `["happy", "sad"]`. */
-function constants({ schemas }: Catalog): string {
+function constants({ schemas }: VisibleCatalog): string {
   const parts = byName(schemas.values()).map(
     (schema) => `  ${key(schema.name)}: {\n    Enums: ${enumConstants(schema)},\n  },\n`,
   );
   return `export const Constants = {\n${parts.join("")}} as const\n`;
 }
 
-function enumConstants({ enums }: Schema): string {
+function enumConstants({ enums }: VisibleSchema): string {
   const parts = sorted(enums).map(([name, labels]) => {
     const start = `      ${key(name)}: `;
     return `${start}${layOut(tuple(labels.map(literal)), 6, start.length)},\n`;

@@ -1,13 +1,6 @@
-import {
-  type Catalog,
-  type DatabaseFunction,
-  type FunctionArgument,
-  type FunctionResult,
-  type Table,
-  type TypeShape,
-  tableOf,
-} from "../../../db/catalog/catalog.ts";
+import type { DatabaseFunction, FunctionArgument, FunctionResult, TypeShape } from "../../../db/catalog/catalog.ts";
 import { rawBodyOf } from "../../table/plan/call.ts";
+import type { VisibleCatalog, VisibleTable } from "../visible-catalog.ts";
 import { rowMembers } from "./table.ts";
 import {
   array,
@@ -20,8 +13,10 @@ import {
   object,
   openObject,
   orNull,
+  RECORD,
   rowEntry,
   type Type,
+  tableOf,
   union,
   valueType,
 } from "./type.ts";
@@ -33,13 +28,13 @@ import {
  * Arguments, single values and rows, values of a set and columns of RETURNS TABLE are nullable, unless their type is a NOT
  * NULL domain. In rows of a table or view, each column determines whether it is nullable.
  */
-export function functionType(overloads: readonly DatabaseFunction[], catalog: Catalog): Type | null {
+export function functionType(overloads: readonly DatabaseFunction[], catalog: VisibleCatalog): Type | null {
   const callable = inOrder(overloads.filter(isCallable), signatureOf);
   if (callable.length === 0) return null;
   return union(callable.map((each) => overloadType(each, callable, catalog)));
 }
 
-function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunction[], catalog: Catalog): Type {
+function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunction[], catalog: VisibleCatalog): Type {
   const error = errorOf(called, overloads);
   return object([
     { name: "Args", type: argumentsType(called, catalog) },
@@ -73,7 +68,7 @@ const namesOf = ({ arguments: all }: DatabaseFunction): string => JSON.stringify
 const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction): string =>
   `${schema}.${name}(${all.map((argument) => `${argument.name} => ${argument.type}`).join(", ")})`;
 
-function argumentsType({ arguments: all }: DatabaseFunction, catalog: Catalog): Type {
+function argumentsType({ arguments: all }: DatabaseFunction, catalog: VisibleCatalog): Type {
   if (all.length === 0) return "Record<PropertyKey, never>";
   return object(
     byName(all).map((argument) => ({
@@ -85,20 +80,20 @@ function argumentsType({ arguments: all }: DatabaseFunction, catalog: Catalog): 
 }
 
 /** Missing fields of a row are null. An unnamed argument is the whole body, or the row of which the function is a field. */
-function argumentType({ name, shape }: FunctionArgument, catalog: Catalog): Type {
+function argumentType({ name, shape }: FunctionArgument, catalog: VisibleCatalog): Type {
   const table = tableOf(catalog, shape);
   if (name === "") return table ? rowEntry(table) : valueType(shape, catalog);
   const type = shape.category === "composite" ? partialOf(shape, catalog) : valueType(shape, catalog);
   return isNotNullDomain(shape, catalog) ? type : orNull(type);
 }
 
-function partialOf(shape: TypeShape, catalog: Catalog): Type {
+function partialOf(shape: TypeShape, catalog: VisibleCatalog): Type {
   const row = valueType({ ...shape, isArray: false }, catalog);
   const partial = row === "unknown" ? row : `Partial<${row}>`;
   return shape.isArray ? array(partial) : partial;
 }
 
-function resultType(called: DatabaseFunction, catalog: Catalog): Type {
+function resultType(called: DatabaseFunction, catalog: VisibleCatalog): Type {
   const { returns } = called;
   if (returns.kind === "void") return "undefined";
   const item = itemType(returns, catalog);
@@ -107,7 +102,7 @@ function resultType(called: DatabaseFunction, catalog: Catalog): Type {
 }
 
 /** The type of a single value or row, or of an element of a set. */
-function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: Catalog): Type {
+function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: VisibleCatalog): Type {
   switch (returns.kind) {
     case "scalar":
       return nullableType(returns.shape, catalog);
@@ -124,10 +119,8 @@ function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: C
   }
 }
 
-const RECORD = "Record<string, unknown>";
-
 /** `from`: the table whose rows are the argument, or "*". `to`: the table whose rows are returned. The client expects both in one schema. */
-function rowOptions(called: DatabaseFunction, catalog: Catalog): Member[] {
+function rowOptions(called: DatabaseFunction, catalog: VisibleCatalog): Member[] {
   const { returns, schema } = called;
   if (returns.kind !== "table" || returns.table.schema !== schema) return [];
   const source = sourceOf(called, catalog);
@@ -141,7 +134,7 @@ function rowOptions(called: DatabaseFunction, catalog: Catalog): Member[] {
 }
 
 /** Whether the function is a to-one relationship. For a direct call, the client makes the type an array. */
-function isToOne(called: DatabaseFunction, catalog: Catalog): boolean {
+function isToOne(called: DatabaseFunction, catalog: VisibleCatalog): boolean {
   const relationships = sourceOf(called, catalog)?.relationships ?? [];
   return relationships.some(
     (each) =>
@@ -153,7 +146,7 @@ function isToOne(called: DatabaseFunction, catalog: Catalog): boolean {
 }
 
 /** The table whose row is the single argument. */
-function sourceOf({ arguments: all }: DatabaseFunction, catalog: Catalog): Table | undefined {
+function sourceOf({ arguments: all }: DatabaseFunction, catalog: VisibleCatalog): VisibleTable | undefined {
   const [argument, ...others] = all;
   if (!argument || others.length > 0 || argument.shape.isArray) return undefined;
   return tableOf(catalog, argument.shape);

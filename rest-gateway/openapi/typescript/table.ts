@@ -1,5 +1,5 @@
-import type { Catalog, Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
-import type { TableAccess } from "../tables/visible-schema.ts";
+import type { Column, Relationship } from "../../../db/catalog/catalog.ts";
+import type { VisibleCatalog, VisibleTable } from "../visible-catalog.ts";
 import {
   byName,
   computedFieldsOf,
@@ -16,51 +16,41 @@ import {
   valueType,
 } from "./type.ts";
 
-/** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. `access` is that of the reader. */
-export function tableType(table: Table, access: TableAccess, catalog: Catalog): Type {
-  const columns = rowMembers(table, catalog);
-  const computed = computedMembers(table, catalog);
-  const isWritable = { insert: !isView(table) || table.isInsertable, update: !isView(table) || table.isUpdatable };
+/** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
+export function tableType(table: VisibleTable, catalog: VisibleCatalog): Type {
+  const { readable, insertable, updatable } = table;
+  const computed = computedFieldsOf(table).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) }));
+  // Every column of a view is optional, because a trigger may supply the value.
+  const isOptional = ({ isNullable, hasDefault }: Column) => isNullable || hasDefault || isView(table);
+  const insert = writtenType(readable, insertable, catalog, isOptional);
+  const update = writtenType(readable, updatable, catalog, () => true);
   return openObject([
-    { name: "Row", type: openObject([...columns, ...computed]) },
+    { name: "Row", type: openObject([...rowMembers(table, catalog), ...computed]) },
     { name: "ComputedFields", type: union(computed.map(({ name }) => literal(name))) },
-    ...(isWritable.insert ? [{ name: "Insert", type: insertType(table, access, catalog) }] : []),
-    ...(isWritable.update ? [{ name: "Update", type: updateType(access, catalog) }] : []),
+    ...(!isView(table) || table.isInsertable ? [{ name: "Insert", type: insert }] : []),
+    ...(!isView(table) || table.isUpdatable ? [{ name: "Update", type: update }] : []),
     { name: "Relationships", type: relationshipsType(table) },
   ]);
 }
 
 /** The columns as responses contain them. */
-export const rowMembers = ({ columns }: Table, catalog: Catalog): Member[] =>
-  byName(columns.values()).map((column) => ({
+export const rowMembers = ({ readable }: VisibleTable, catalog: VisibleCatalog): Member[] =>
+  byName(readable).map((column) => ({
     name: column.name,
     type: columnType(column, column.casts?.toJson ? "Json" : valueType(column.shape, catalog)),
   }));
 
-const computedMembers = (table: Table, catalog: Catalog): Member[] =>
-  computedFieldsOf(table).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) }));
-
-/** Every column of a view is optional, because a trigger may supply the value. */
-const insertType = (table: Table, { readable, insertable }: TableAccess, catalog: Catalog): Type =>
-  writtenType(
-    [readable, insertable],
-    catalog,
-    ({ isNullable, hasDefault }) => isNullable || hasDefault || isView(table),
-  );
-
-const updateType = ({ readable, updatable }: TableAccess, catalog: Catalog): Type =>
-  writtenType([readable, updatable], catalog, () => true);
-
 /** Columns that cannot be written, such as generated ones, are `never`. */
 const writtenType = (
-  [readable, writable]: readonly (readonly Column[])[],
-  catalog: Catalog,
+  readable: readonly Column[],
+  writable: readonly Column[],
+  catalog: VisibleCatalog,
   isOptional: (column: Column) => boolean,
 ): Type =>
   openObject(
-    byName(new Set([...readable!, ...writable!])).map((column) => {
+    byName(new Set([...readable, ...writable])).map((column) => {
       const { name, casts, shape } = column;
-      if (!writable!.includes(column)) return { name, type: "never", isOptional: true };
+      if (!writable.includes(column)) return { name, type: "never", isOptional: true };
       const type = columnType(column, casts?.fromJson ? "Json" : valueType(shape, catalog));
       return { name, type, isOptional: isOptional(column) };
     }),
@@ -73,7 +63,7 @@ function columnType({ isNullable }: Column, value: Type): Type {
 }
 
 /** The foreign keys of a table or view to relations of its schema, the only ones that the client can use. */
-function relationshipsType({ schema, relationships }: Table): Type {
+function relationshipsType({ schema, relationships }: VisibleTable): Type {
   const keys = relationships.filter(isOwnKey).filter(({ target }) => target.schema === schema);
   return tuple(inOrder(keys, identityOf).map(relationshipType));
 }

@@ -1,4 +1,6 @@
-import { type Catalog, type ComputedField, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
+import type { ComputedField, Table, TableName, TypeShape } from "../../../db/catalog/catalog.ts";
+import { schemaOf } from "../json-schema.ts";
+import type { VisibleCatalog, VisibleTable } from "../visible-catalog.ts";
 
 /** A TypeScript type: finished text, or a structure that layout.ts writes on one or several lines. */
 export type Type =
@@ -48,21 +50,6 @@ export const inOrder = <Item>(items: Iterable<Item>, textOf: (item: Item) => str
 export const byName = <Item extends { readonly name: string }>(items: Iterable<Item>): Item[] =>
   inOrder(items, ({ name }) => name);
 
-/** TypeScript types by name in pg_type. All other types of pg_catalog are strings in JSON. */
-const JSON_TYPES: Readonly<Record<string, string>> = {
-  bool: "boolean",
-  int2: "number",
-  int4: "number",
-  int8: "number",
-  float4: "number",
-  float8: "number",
-  numeric: "number",
-  json: "Json",
-  jsonb: "Json",
-  void: "undefined",
-  record: "Record<string, unknown>",
-};
-
 /** Types of extensions that are strings in JSON. Others may have a cast to json, and are unknown. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["citext", "cube", "halfvec", "isbn", "ltree", "sparsevec", "vector"]);
 
@@ -72,37 +59,46 @@ const TEXT_TYPES: ReadonlySet<string> = new Set(["citext", "cube", "halfvec", "i
  *   int8[] → number[]      timestamptz, bytea, int4range → string      geometry → unknown
  *   public.mood → Database["public"]["Enums"]["mood"], or "happy" | "sad" if its schema is not served
  */
-export function valueType(shape: TypeShape, catalog: Catalog): Type {
-  const value = VALUES[shape.category](shape, catalog);
+export function valueType(shape: TypeShape, catalog: VisibleCatalog): Type {
+  const value = elementType(shape, catalog);
   return shape.isArray ? array(value) : value;
 }
 
-const VALUES: Readonly<Record<TypeShape["category"], (shape: TypeShape, catalog: Catalog) => Type>> = {
-  base: baseOf,
-  enum: enumOf,
-  composite: rowOf,
-  range: () => "string",
-  pseudo: ({ name }) => JSON_TYPES[name] ?? "unknown",
-};
-
-function baseOf({ schema, name }: TypeShape): Type {
-  if (schema === "pg_catalog") return JSON_TYPES[name] ?? "string";
-  return TEXT_TYPES.has(name) ? "string" : "unknown";
+function elementType(shape: TypeShape, catalog: VisibleCatalog): Type {
+  const { category, schema, name, labels } = shape;
+  switch (category) {
+    case "enum":
+      if (catalog.schemas.get(schema)?.enums.has(name)) return entry(schema, "Enums", name);
+      return union(labels.map(literal));
+    case "composite":
+      return rowOf(shape, catalog);
+    case "range":
+      return "string";
+    case "pseudo":
+      return { void: "undefined", record: RECORD }[name] ?? "unknown";
+    case "base": {
+      if (schema !== "pg_catalog") return TEXT_TYPES.has(name) ? "string" : "unknown";
+      const { type = "any" } = schemaOf({ ...shape, isArray: false });
+      return { integer: "number", number: "number", boolean: "boolean", any: "Json" }[String(type)] ?? "string";
+    }
+  }
 }
 
-function enumOf({ schema, name, labels }: TypeShape, catalog: Catalog): Type {
-  if (catalog.schemas.get(schema)?.enums.has(name)) return entry(schema, "Enums", name);
-  return union(labels.map(literal));
-}
+/** A row whose columns are known only after execution. */
+export const RECORD = "Record<string, unknown>";
 
 /** A row as a value contains only columns, without computed fields. */
-function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
+function rowOf({ schema, name }: TypeShape, catalog: VisibleCatalog): Type {
   if (catalog.schemas.get(schema)?.composites.has(name)) return entry(schema, "CompositeTypes", name);
   const table = tableOf(catalog, { schema, name });
   if (!table) return "unknown";
   const computed = computedFieldsOf(table).map((field) => literal(field.name));
   return computed.length === 0 ? rowEntry(table) : `Omit<${rowEntry(table)}, ${computed.join(" | ")}>`;
 }
+
+/** Undefined if the table is not visible. */
+export const tableOf = ({ schemas }: VisibleCatalog, { schema, name }: TableName): VisibleTable | undefined =>
+  schemas.get(schema)?.tables.get(name);
 
 /** The computed fields that every read may select: volatile ones may write. A column with the same name hides the field. */
 export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
@@ -116,9 +112,9 @@ export const rowEntry = (table: Table): string =>
 export const isView = ({ kind }: { readonly kind: string }): boolean => kind === "view" || kind === "materialized view";
 
 /** The type of an expression, which includes null unless its type is a NOT NULL domain. */
-export const nullableType = (shape: TypeShape, catalog: Catalog): Type =>
+export const nullableType = (shape: TypeShape, catalog: VisibleCatalog): Type =>
   isNotNullDomain(shape, catalog) ? valueType(shape, catalog) : orNull(valueType(shape, catalog));
 
 /** Whether the type is a NOT NULL domain. */
-export const isNotNullDomain = ({ domain }: TypeShape, { notNullDomains }: Catalog): boolean =>
+export const isNotNullDomain = ({ domain }: TypeShape, { notNullDomains }: VisibleCatalog): boolean =>
   domain !== null && notNullDomains.has(domain);

@@ -7,11 +7,12 @@ import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
-import { HEADERS, problemResponses, problemSchema } from "../../openapi/conventions/responses.ts";
+import { HEADERS, PROBLEMS, problemSchema } from "../../openapi/conventions/responses.ts";
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { POSITION_COMPONENTS, withPositions } from "../../openapi/positions.ts";
+import { errorComponents } from "../../openapi/schema-parts.ts";
 import { APPLICATION_TAG, routePaths } from "../../routes/openapi.ts";
 import type { CurrentResources } from "../current.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
@@ -117,7 +118,7 @@ function componentsOf(api: ApiVersion): Components {
       ...(api.hasReplicas && POSITION_COMPONENTS.parameters),
     },
     headers: { ...HEADERS, ...(api.hasReplicas && POSITION_COMPONENTS.headers) },
-    responses: problemResponses(),
+    responses: errorComponents(PROBLEMS, "Problem"),
     securitySchemes: SECURITY_SCHEMES,
   };
 }

@@ -1,9 +1,9 @@
 import { camelCase } from "../../../config/setting-types.ts";
 import { MAX_LIMIT } from "../../conventions/paging.ts";
-import { conventionParameters, countParameter, shared } from "../../openapi/conventions/parameters.ts";
+import { conventionParameters, countParameter } from "../../openapi/conventions/parameters.ts";
 import type { Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
-import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
+import { preferParameter, queryParameter, refer, shared } from "../../openapi/schema-parts.ts";
 import { nameIn } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
 import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
@@ -29,13 +29,12 @@ function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[
     ...more,
     "handling=strict",
   ];
-  const lines = all
+  const served = all
     .filter((preference) => version === 1 || !ONLY_VERSION_1.includes(preference))
-    .filter((preference) => hasTasks || preference !== "respond-async")
-    .map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
-  return headerParameter(
-    "Prefer",
-    ['Separated by commas; several dialects as `dialect="flat case"`:', ...lines].join("\n"),
+    .filter((preference) => hasTasks || preference !== "respond-async");
+  return preferParameter(
+    'Separated by commas; several dialects as `dialect="flat case"`:',
+    served.map((preference) => [preference, PREFERENCES[preference]]),
   );
 }
 

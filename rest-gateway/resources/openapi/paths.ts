@@ -1,5 +1,4 @@
 import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
-import { shared } from "../../openapi/conventions/parameters.ts";
 import {
   answered,
   type HeaderName,
@@ -9,7 +8,7 @@ import {
 } from "../../openapi/conventions/responses.ts";
 import { OPEN } from "../../openapi/conventions/security.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
-import { arrayOf, refer } from "../../openapi/schema-parts.ts";
+import { arrayOf, refer, shared } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../description.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 import { fieldsParameter, idName, idParameter, listParameters } from "./parameters.ts";

@@ -1,8 +1,8 @@
 import { ACCOUNT_PROPERTIES } from "../../auth/openapi.ts";
 import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/parameters.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
-import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
-import { arrayOf, plainText, refer, withDefaultText } from "../../openapi/schema-parts.ts";
+import { columnDefault, columnSchema } from "../../openapi/json-schema.ts";
+import { arrayOf, defaultText, objectOf, refer, withOptional } from "../../openapi/schema-parts.ts";
 import { LINKS, nameIn } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type ApiVersion, keyOf, relationsOf } from "./version.ts";
@@ -23,7 +23,7 @@ export function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { fields, description } = resource;
   const properties = fields.map((field): Property => {
     const readOnly = field.write === "never" && { readOnly: true };
-    return [nameIn(field, api), { ...fieldSchema(field, "toJson"), ...readOnly }];
+    return [nameIn(field, api), { ...columnSchema(field.column, "toJson"), ...readOnly }];
   });
   const related = relationsOf(api, resource).map((relation): Property => {
     const other = relation.resource();
@@ -32,12 +32,11 @@ export function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
     const about = `If \`fields\` names it, or one of its fields such as \`${name}.${other.key.name}\`.`;
     return [name, { anyOf: [record, { type: "null" }], description: about, readOnly: true }];
   });
-  return {
-    type: "object",
-    description: description.about,
-    properties: Object.fromEntries([...properties, ...related, [LINKS, linksSchema(api, resource)]]),
-    required: fields.map((field) => nameIn(field, api)),
-  };
+  return objectOf(
+    Object.fromEntries([...properties, ...related, [LINKS, linksSchema(api, resource)]]),
+    description.about,
+    fields.map((field) => nameIn(field, api)),
+  );
 }
 
 function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
@@ -51,67 +50,52 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const changes = isWritable(resource) ? ["update", "delete"] : [];
   const named = [...others, ...changes].map((name): Property => [name, link]);
   const properties = Object.fromEntries([["self", link], ...related, ...named]);
-  return {
-    type: "object",
-    description: api.version === 2 ? "Available operations." : "Available operations, if `fields` names `_links`.",
-    properties,
-    required: Object.keys(properties),
-    readOnly: true,
-  };
+  const about = api.version === 2 ? "Available operations." : "Available operations, if `fields` names `_links`.";
+  return { ...objectOf(properties, about), readOnly: true };
 }
 
 /** `given` is the field whose value is in the path. */
 export function createSchema(api: ApiVersion, resource: Resource, given: ResourceField | null = null): JsonSchema {
   const fields = resource.fields.filter((field) => field.write !== "never" && field !== given);
-  const account = resource.description.hasAccount ? ACCOUNT_PROPERTIES : {};
-  return inputSchema(api, resource, fields, { withDefaults: true, more: account });
+  const schema = inputSchema(api, resource, fields, usualText);
+  return resource.description.hasAccount ? withOptional(schema, ACCOUNT_PROPERTIES) : schema;
 }
 
 const replaceSchema = (api: ApiVersion, resource: Resource) =>
-  inputSchema(api, resource, alwaysWritten(resource), { withDefaults: true });
+  inputSchema(api, resource, alwaysWritten(resource), usualText);
 
 function updateSchema(api: ApiVersion, resource: Resource): JsonSchema {
-  const { required: _, ...schema } = inputSchema(api, resource, alwaysWritten(resource), { withDefaults: false });
+  const { required: _, ...schema } = inputSchema(api, resource, alwaysWritten(resource), () => "");
   return schema;
 }
 
 const alwaysWritten = ({ fields }: Resource) => fields.filter(({ write }) => write === "always");
 
 type Property = readonly [name: string, schema: JsonSchema];
-type InputOptions = { readonly withDefaults: boolean; readonly more?: Readonly<Record<string, JsonSchema>> };
 
-function inputSchema(
+/** `about` is the last paragraph of the description of a field. */
+const inputSchema = (
   api: ApiVersion,
   resource: Resource,
   fields: readonly ResourceField[],
-  { withDefaults, more = {} }: InputOptions,
-): JsonSchema {
-  const properties = fields.map((field): Property => {
-    const schema = fieldSchema(field, "fromJson");
-    const usual = withDefaults ? usualValue(field) : undefined;
-    const rules = rulesOf(api, resource, field);
-    const description = [schema.description ?? "", ...rules].filter((text) => text !== "").join("\n\n");
-    return [nameIn(field, api), withDefaultText({ ...schema, ...(description && { description }) }, usual)];
-  });
-  const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(field, api));
-  return {
-    type: "object",
-    properties: { ...Object.fromEntries(properties), ...more },
-    ...(required.length > 0 && { required }),
-  };
-}
+  about: (field: ResourceField) => string,
+): JsonSchema =>
+  objectOf(
+    Object.fromEntries(
+      fields.map((field): Property => {
+        const schema = columnSchema(field.column, "fromJson", ...rulesOf(api, resource, field), about(field));
+        return [nameIn(field, api), schema];
+      }),
+    ),
+    "",
+    fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(field, api)),
+  );
 
-function fieldSchema({ column }: ResourceField, cast: "toJson" | "fromJson"): JsonSchema {
-  const value = valueSchema(column, cast);
-  const description = plainText(column.comment);
-  return { ...(column.isNullable ? nullable(value) : value), ...(description && { description }) };
-}
-
-/** The value of an absent field; undefined for an expression that Postgres evaluates. */
-function usualValue({ column, isRequired }: ResourceField): unknown {
-  if (isRequired) return undefined;
-  const value = defaultValue(column.defaultExpression, valueSchema(column, "fromJson"));
-  return value === undefined && column.isNullable && !column.hasDefault ? null : value;
+/** The value of an absent field; "" for an expression that Postgres evaluates. */
+function usualText({ column, isRequired }: ResourceField): string {
+  if (isRequired) return "";
+  const value = columnDefault(column);
+  return defaultText(value === undefined && column.isNullable && !column.hasDefault ? null : value);
 }
 
 /** The checks of this field, with the messages of their errors. */
