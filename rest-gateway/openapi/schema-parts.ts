@@ -83,12 +83,15 @@ export const headerParameter = (name: string, description: string, schema = TEXT
   in: "header",
 });
 
-/** The header `Prefer`, with the effect of each preference. */
-export const preferParameter = (introduction: string, effects: readonly (readonly [string, string])[]): Parameter =>
-  headerParameter(
-    "Prefer",
-    [introduction, ...effects.map(([preference, effect]) => `- \`${preference}\`: ${effect}`)].join("\n"),
-  );
+/** A preference, its effect, and the operations for which it has one, separated by spaces. */
+export type Preference = readonly [name: string, effect: string, operations: string];
+
+/** The header `Prefer` of an operation. */
+export function preferParameter(introduction: string, all: readonly Preference[], operation: string): Parameter {
+  const own = all.filter(([, , operations]) => operations.split(" ").includes(operation));
+  const lines = own.map(([name, effect]) => `- \`${name}\`: ${effect}`);
+  return headerParameter("Prefer", [introduction, ...lines].join("\n"));
+}
 
 /** References to parameters of the document. */
 export const shared = <Key extends string>(...keys: readonly Key[]): Reference[] =>

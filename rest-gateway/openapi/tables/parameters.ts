@@ -6,6 +6,7 @@ import { schemaOf, sqlNameOf } from "../json-schema.ts";
 import {
   documentationOf,
   headerParameter,
+  type Preference,
   paragraphs,
   preferParameter,
   queryParameter,
@@ -17,8 +18,7 @@ import type { DescribedSchema } from "./table-schemas.ts";
 
 const count: JsonSchema = { type: "integer", minimum: 0 };
 
-/** The effect of each preference, and the operations for which it has one. */
-const PREFERENCES: readonly (readonly [preference: string, effect: string, operations: string])[] = [
+const PREFERENCES: readonly Preference[] = [
   ["return=representation", "returns the rows", "insert update delete replace"],
   ["return=headers-only", "returns the URL of the new row in `Location`", "insert"],
   ["return=minimal", "returns no body; this is the default", "insert update delete replace"],
@@ -39,10 +39,7 @@ const PREFERENCES: readonly (readonly [preference: string, effect: string, opera
 ];
 
 const prefer = (operation: string): Parameter =>
-  preferParameter(
-    "One or more, separated by commas:",
-    PREFERENCES.flatMap(([name, effect, operations]) => (operations.includes(operation) ? [[name, effect]] : [])),
-  );
+  preferParameter("One or more, separated by commas:", PREFERENCES, operation);
 
 /** The parameters that all tables share, by component key. */
 export const PARAMETERS = {

@@ -1,4 +1,4 @@
-import type { Catalog, Column, DatabaseFunction, Table, TypeShape } from "../../../db/catalog/catalog.ts";
+import type { Catalog, Column, DatabaseFunction, TypeShape } from "../../../db/catalog/catalog.ts";
 import { defaultValue, schemaOf, sqlNameOf } from "../json-schema.ts";
 import { documentationOf, plainText } from "../schema-parts.ts";
 import type { VisibleTable } from "../visible-catalog.ts";
@@ -7,58 +7,40 @@ import { API_VERSION, type DescriptionOptions } from "./openapi.ts";
 import { filtersOf, RESERVED } from "./parameters.ts";
 import { type DescribedSchema, describeColumn, describedSchema } from "./table-schemas.ts";
 
-/** OpenAPI 2.0, with the same structure and names as PostgREST 12. */
-type SwaggerDocument = {
-  readonly swagger: "2.0";
-  readonly info: { readonly title: string; readonly description: string; readonly version: string };
-  readonly host: string;
-  readonly basePath: string;
-  readonly schemes: readonly string[];
-  readonly consumes: readonly string[];
-  readonly produces: readonly string[];
-  readonly securityDefinitions: object;
-  readonly security: readonly object[];
-  readonly paths: Readonly<Record<string, object>>;
-  readonly definitions: Readonly<Record<string, object>>;
-  readonly parameters: Readonly<Record<string, object>>;
-};
-
 /**
- * Describes what a role may do in a schema, for tools made for PostgREST: they read `definitions.posts.properties` and the
- * keys in the descriptions of columns. Throws PGRST106 if the schema is not served.
+ * Describes what a role may do in a schema as OpenAPI 2.0, with the structure and names of PostgREST 12, for tools made for it: they read
+ * `definitions.posts.properties` and the keys in the descriptions of columns. Throws PGRST106 if the schema is not served.
  */
-export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerDocument {
+export function swagger(catalog: Catalog, options: DescriptionOptions) {
   const schema = describedSchema(catalog, options);
   const { summary, description } = documentationOf(schema.comment);
   const tables = [...schema.tables.values()];
+  const { host, pathname, protocol } = new URL(options.baseUrl);
   return {
     swagger: "2.0",
     info: { title: summary || `Tables of ${schema.name}`, description, version: API_VERSION },
-    ...serverOf(options.baseUrl),
-    consumes: MEDIA_TYPES,
-    produces: MEDIA_TYPES,
+    host,
+    basePath: `${pathname.replace(/\/+$/, "")}/rest/v1`,
+    schemes: [protocol.slice(0, -1)],
+    consumes: [...RESULTS, "text/csv"],
+    produces: [...RESULTS, "text/csv"],
     securityDefinitions: SECURITY,
     security: [{ apikey: [] }, { apikey: [], JWT: [] }],
     paths: Object.fromEntries([
       ["/", ROOT],
-      ...tables.map(swaggerTablePath),
-      ...[...schema.callable].map(([name, overloads]) => swaggerFunctionPath(name, overloads)),
+      ...tables.map(tablePath),
+      ...[...schema.callable].map(([name, overloads]) => functionPath(name, overloads)),
     ]),
-    definitions: Object.fromEntries(tables.map((table) => [table.name, swaggerDefinition(schema, table)])),
-    parameters: Object.fromEntries([...SWAGGER_PARAMETERS, ...tables.flatMap(swaggerTableParameters)]),
+    definitions: Object.fromEntries(tables.map((table) => [table.name, definitionOf(schema, table)])),
+    parameters: Object.fromEntries([...PARAMETERS, ...tables.flatMap(tableParameters)]),
   };
 }
 
-function serverOf(baseUrl: string): Pick<SwaggerDocument, "host" | "basePath" | "schemes"> {
-  const { host, pathname, protocol } = new URL(baseUrl);
-  return { host, basePath: `${pathname.replace(/\/+$/, "")}/rest/v1`, schemes: [protocol.slice(0, -1)] };
-}
-
-const MEDIA_TYPES = [
+/** Media types of rows and of results. */
+const RESULTS = [
   "application/json",
   "application/vnd.pgrst.object+json;nulls=stripped",
   "application/vnd.pgrst.object+json",
-  "text/csv",
 ];
 
 const SECURITY = {
@@ -80,65 +62,6 @@ const ROOT = {
   },
 };
 
-/** `/posts`, with the methods that the role may use. */
-function swaggerTablePath(table: VisibleTable): [string, object] {
-  const filters = filtersOf(table).map((column) => `rowFilter.${table.name}.${column.name}`);
-  const body = `body.${table.name}`;
-  const operation = (responses: object, ...parameters: string[]) => ({
-    tags: [table.name],
-    ...documentation(table.comment),
-    parameters: parameters.map((name) => swaggerReference("parameters", name)),
-    responses,
-  });
-  const item = {
-    ...(table.may.select && { get: operation(rowsOf(table), ...filters, ...READING) }),
-    ...(table.may.insert && { post: operation(CREATED, body, "select", "preferPost") }),
-    ...(table.may.delete && { delete: operation(NO_CONTENT, ...filters, "preferReturn") }),
-    ...(table.may.update && { patch: operation(NO_CONTENT, ...filters, body, "preferReturn") }),
-  };
-  return [`/${encodeURIComponent(table.name)}`, item];
-}
-
-const READING = ["select", "order", "range", "rangeUnit", "offset", "limit", "preferCount"];
-const CREATED = { 201: { description: "Created" } };
-const NO_CONTENT = { 204: { description: "No Content" } };
-
-const rowsOf = ({ name }: Table) => ({
-  200: { description: "OK", schema: { type: "array", items: swaggerReference("definitions", name) } },
-  206: { description: "Partial Content" },
-});
-
-function documentation(comment: string | null): object {
-  const { summary, description } = documentationOf(comment);
-  return { ...(summary && { summary }), ...(description && { description }) };
-}
-
-/** `/rpc/search`: POST, and GET for a read-only function. */
-function swaggerFunctionPath(name: string, overloads: readonly DatabaseFunction[]): [string, object] {
-  const comment = overloads.find((fn) => fn.comment !== null)?.comment ?? null;
-  const operation = (parameters: object[]) => ({
-    tags: [`(rpc) ${name}`],
-    ...documentation(comment),
-    produces: RESULTS,
-    parameters,
-    responses: { 200: { description: "OK" } },
-  });
-  const schema = swaggerArguments(comment, sharedArguments(overloads));
-  const gettable = overloads.filter(isGettable);
-  const query = sharedArguments(gettable).filter(({ name }) => !RESERVED.has(name));
-  const item = {
-    ...(gettable.length > 0 && { get: operation(query.map(swaggerArgument)) }),
-    post: operation([{ name: "args", in: "body", required: true, schema }]),
-  };
-  return [`/rpc/${encodeURIComponent(name)}`, item];
-}
-
-const RESULTS = [
-  "application/json",
-  "application/vnd.pgrst.object+json;nulls=stripped",
-  "application/vnd.pgrst.object+json",
-];
-
 const query = (name: string, description: string) => ({
   name,
   description,
@@ -154,85 +77,85 @@ const header = (name: string, description: string, more: object = {}) => ({
 
 const RETURN = ["return=representation", "return=minimal", "return=headers-only"];
 const RESOLUTION = ["resolution=ignore-duplicates", "resolution=merge-duplicates"];
-const COUNT = ["count=exact", "count=planned", "count=estimated"];
+const PAGES = "Limiting and Pagination";
 
 /** The parameters that all tables share. */
-const SWAGGER_PARAMETERS: readonly [string, object][] = [
+const PARAMETERS: readonly [string, object][] = [
   ["preferReturn", header("Prefer", "Preference", { enum: RETURN })],
-  ["preferCount", header("Prefer", "Preference", { enum: COUNT })],
+  ["preferCount", header("Prefer", "Preference", { enum: ["count=exact", "count=planned", "count=estimated"] })],
   ["preferPost", header("Prefer", "Preference", { enum: [...RETURN, ...RESOLUTION] })],
   ["select", query("select", "Filtering Columns")],
   ["on_conflict", query("on_conflict", "On Conflict")],
   ["order", query("order", "Ordering")],
-  ["range", header("Range", "Limiting and Pagination")],
-  ["rangeUnit", header("Range-Unit", "Limiting and Pagination", { default: "items" })],
-  ["offset", query("offset", "Limiting and Pagination")],
-  ["limit", query("limit", "Limiting and Pagination")],
+  ["range", header("Range", PAGES)],
+  ["rangeUnit", header("Range-Unit", PAGES, { default: "items" })],
+  ["offset", query("offset", PAGES)],
+  ["limit", query("limit", PAGES)],
 ];
 
-/** `body.posts`, and `rowFilter.posts.title` for each readable column. */
-function swaggerTableParameters(table: VisibleTable): [string, object][] {
-  const { name } = table;
-  const schema = swaggerReference("definitions", name);
-  const filters = filtersOf(table).map((column): [string, object] => {
-    const { description, ...rest } = query(column.name, plainText(column.comment));
-    return [
-      `rowFilter.${name}.${column.name}`,
-      { ...rest, ...(description && { description }), format: sqlNameOf(column.shape) },
-    ];
-  });
-  return [[`body.${name}`, { name, description: name, required: false, in: "body", schema }], ...filters];
-}
-
-/** An argument as a query parameter. Arrays, rows and JSON are passed as text. */
-function swaggerArgument({ name, isRequired, all: [first] }: SharedArgument): object {
-  const { shape, isVariadic } = first!;
-  const { type = "string", format } = swaggerType(shape);
-  const parameter = { name, in: "query", required: isRequired };
-  if (!isVariadic) return { ...parameter, type: type === "array" ? "string" : type, format };
-  return { ...parameter, type: "array", items: swaggerType({ ...shape, isArray: false }), collectionFormat: "multi" };
-}
-
 /** A JSON pointer, escaped as part of a URL. */
-const swaggerReference = (kind: "definitions" | "parameters", name: string): { $ref: string } => ({
+const referTo = (kind: "definitions" | "parameters", name: string): { $ref: string } => ({
   $ref: `#/${kind}/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`,
 });
 
-/** A type as PostgREST describes it: the SQL name is the format. JSON has no type, because it may be any value. */
-function swaggerType(shape: TypeShape): { type?: string; items?: object; format: string } {
-  const format = sqlNameOf(shape);
-  if (shape.isArray) return { type: "array", items: typeOf({ ...shape, isArray: false }), format };
-  return { ...typeOf(shape), format };
+function documentation(comment: string | null): object {
+  const { summary, description } = documentationOf(comment);
+  return { ...(summary && { summary }), ...(description && { description }) };
 }
 
-/** Rows and GeoJSON are described as strings, because Postgres can parse them from text. */
-function typeOf(shape: TypeShape): { type?: string } {
-  const { type } = schemaOf(shape);
-  if (type === undefined && shape.category !== "pseudo") return {};
-  return { type: type === "boolean" || type === "integer" || type === "number" ? type : "string" };
+/** `/posts`, with the methods that the role may use. */
+function tablePath(table: VisibleTable): [string, object] {
+  const { name, may, comment } = table;
+  const filters = filtersOf(table).map((column) => `rowFilter.${name}.${column.name}`);
+  const body = `body.${name}`;
+  const operation = (responses: object, ...parameters: string[]) => ({
+    tags: [name],
+    ...documentation(comment),
+    parameters: parameters.map((each) => referTo("parameters", each)),
+    responses,
+  });
+  const rows = {
+    200: { description: "OK", schema: { type: "array", items: referTo("definitions", name) } },
+    206: { description: "Partial Content" },
+  };
+  const created = { 201: { description: "Created" } };
+  const done = { 204: { description: "No Content" } };
+  const reading = ["select", "order", "range", "rangeUnit", "offset", "limit", "preferCount"];
+  const item = {
+    ...(may.select && { get: operation(rows, ...filters, ...reading) }),
+    ...(may.insert && { post: operation(created, body, "select", "preferPost") }),
+    ...(may.delete && { delete: operation(done, ...filters, "preferReturn") }),
+    ...(may.update && { patch: operation(done, ...filters, body, "preferReturn") }),
+  };
+  return [`/${encodeURIComponent(name)}`, item];
+}
+
+/** `body.posts`, and `rowFilter.posts.title` for each readable column. */
+function tableParameters(table: VisibleTable): [string, object][] {
+  const { name } = table;
+  const body = { name, description: name, required: false, in: "body", schema: referTo("definitions", name) };
+  const filters = filtersOf(table).map(({ name: column, comment, shape }): [string, object] => {
+    const { description, ...rest } = query(column, plainText(comment));
+    const filter = { ...rest, ...(description && { description }), format: sqlNameOf(shape) };
+    return [`rowFilter.${name}.${column}`, filter];
+  });
+  return [[`body.${name}`, body], ...filters];
 }
 
 /** `definitions.posts`: the columns that the role may read or write. */
-function swaggerDefinition(schema: DescribedSchema, table: VisibleTable): object {
+function definitionOf(schema: DescribedSchema, table: VisibleTable): object {
   const used = new Set([...table.readable, ...table.insertable, ...table.updatable]);
   const columns = [...table.columns.values()].filter((column) => used.has(column));
   const required = columns.filter(({ isNullable }) => !isNullable).map(({ name }) => name);
-  const description = plainText(table.comment);
-  return {
-    type: "object",
-    ...(description && { description }),
-    ...(required.length > 0 && { required }),
-    properties: Object.fromEntries(
-      columns.map((column) => [column.name, property(column, describeColumn(schema, table, column))]),
-    ),
-  };
+  const properties = columns.map((column) => [column.name, property(column, describeColumn(schema, table, column))]);
+  return definition(table.comment, required, Object.fromEntries(properties));
 }
 
 function property(column: Column, description: string): object {
   const { shape, maxLength } = column;
   const initial = defaultOf(column);
   return {
-    ...swaggerType(shape),
+    ...typeOf(shape),
     ...(description && { description }),
     ...(initial !== undefined && { default: initial }),
     ...(shape.category === "enum" && !shape.isArray && { enum: shape.labels }),
@@ -242,23 +165,65 @@ function property(column: Column, description: string): object {
 
 /** If Postgres computes the default of a string, its expression is shown: `now()`. */
 function defaultOf({ defaultExpression, shape }: Column): unknown {
-  const { type } = swaggerType(shape);
+  const { type } = typeOf(shape);
   if (type === "array" || defaultExpression === null) return undefined;
   if (type !== "string") return defaultValue(defaultExpression, schemaOf(shape));
   return defaultValue(defaultExpression, { type }) ?? defaultExpression;
 }
 
-/** The body of a call. OpenAPI 2.0 has no alternatives, so one object contains the arguments of all overloads. */
-function swaggerArguments(comment: string | null, all: readonly SharedArgument[]): object {
-  const description = plainText(comment);
-  const named = all.filter(({ name }) => name !== "");
+/** `/rpc/search`: POST, and GET for a read-only function. */
+function functionPath(name: string, overloads: readonly DatabaseFunction[]): [string, object] {
+  const comment = overloads.find((fn) => fn.comment !== null)?.comment ?? null;
+  const operation = (...parameters: object[]) => ({
+    tags: [`(rpc) ${name}`],
+    ...documentation(comment),
+    produces: RESULTS,
+    parameters,
+    responses: { 200: { description: "OK" } },
+  });
+  const gettable = overloads.filter(isGettable);
+  const inQuery = sharedArguments(gettable).filter(({ name }) => !RESERVED.has(name));
+  // OpenAPI 2.0 has no alternatives, so one object contains the arguments of all overloads.
+  const named = sharedArguments(overloads).filter(({ name }) => name !== "");
   const required = named.filter(({ isRequired }) => isRequired).map(({ name }) => name);
+  const properties = named.map(({ name, all: [first] }) => [name, typeOf(first!.shape)]);
+  const schema = definition(comment, required, named.length > 0 ? Object.fromEntries(properties) : null);
+  const item = {
+    ...(gettable.length > 0 && { get: operation(...inQuery.map(argumentOf)) }),
+    post: operation({ name: "args", in: "body", required: true, schema }),
+  };
+  return [`/rpc/${encodeURIComponent(name)}`, item];
+}
+
+/** An argument as a query parameter. Arrays, rows and JSON are passed as text. */
+function argumentOf({ name, isRequired, all: [first] }: SharedArgument): object {
+  const { shape, isVariadic } = first!;
+  const { type = "string", format } = typeOf(shape);
+  const parameter = { name, in: "query", required: isRequired };
+  if (!isVariadic) return { ...parameter, type: type === "array" ? "string" : type, format };
+  return { ...parameter, type: "array", items: typeOf({ ...shape, isArray: false }), collectionFormat: "multi" };
+}
+
+function definition(comment: string | null, required: readonly string[], properties: object | null): object {
+  const description = plainText(comment);
   return {
     type: "object",
     ...(description && { description }),
     ...(required.length > 0 && { required }),
-    ...(named.length > 0 && {
-      properties: Object.fromEntries(named.map(({ name, all: [first] }) => [name, swaggerType(first!.shape)])),
-    }),
+    ...(properties && { properties }),
   };
+}
+
+/** A type as PostgREST describes it: the SQL name is the format. JSON has no type, because it may be any value. */
+function typeOf(shape: TypeShape): { type?: string; items?: object; format: string } {
+  const format = sqlNameOf(shape);
+  if (!shape.isArray) return { ...plainTypeOf(shape), format };
+  return { type: "array", items: plainTypeOf({ ...shape, isArray: false }), format };
+}
+
+/** Rows and GeoJSON are described as strings, because Postgres can parse them from text. */
+function plainTypeOf(shape: TypeShape): { type?: string } {
+  const { type } = schemaOf(shape);
+  if (type === undefined && shape.category !== "pseudo") return {};
+  return { type: type === "boolean" || type === "integer" || type === "number" ? type : "string" };
 }

@@ -1,6 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { type VisibleCatalog, type VisibleSchema, visibleCatalog } from "../visible-catalog.ts";
-import { functionType } from "./function.ts";
+import { type VisibleCatalog, type VisibleSchema, type VisibleTable, visibleCatalog } from "../visible-catalog.ts";
+import { functionType, isCallable } from "./function.ts";
 import { layOut } from "./layout.ts";
 import { tableType } from "./table.ts";
 import {
@@ -11,6 +11,7 @@ import {
   literal,
   type Member,
   nullableType,
+  openEntries,
   openObject,
   type Type,
   tuple,
@@ -43,43 +44,37 @@ export type Json =
 `;
 
 /** Enables features in createClient: from version 14 on, it supports spreading to-many rows and `maxAffected`. */
-const INTERNAL: Member = {
-  name: "__InternalSupabase",
-  type: openObject([{ name: "PostgrestVersion", type: literal("14") }]),
-};
+const INTERNAL: Member = ["__InternalSupabase", openObject([["PostgrestVersion", literal("14")]])];
 
 function databaseType(catalog: VisibleCatalog): string {
-  const schemas = byName(catalog.schemas.values()).map((schema) => ({
-    name: schema.name,
-    type: schemaType(schema, catalog),
-  }));
+  const schemas = byName(catalog.schemas.values()).map((each): Member => [each.name, schemaType(each, catalog)]);
   return `export type Database = ${layOut(openObject([INTERNAL, ...schemas]), 0, 0)}\n`;
 }
 
 function schemaType({ tables, functions, enums, composites }: VisibleSchema, catalog: VisibleCatalog): Type {
-  const [views, others] = [true, false].map((wanted) => [...tables].filter(([, table]) => isView(table) === wanted));
+  const relations = (isWanted: (table: VisibleTable) => boolean) =>
+    openEntries(
+      [...tables].filter(([, table]) => isWanted(table)),
+      (table) => tableType(table, catalog),
+    );
+  const callable = [...functions].map(([name, overloads]) => [name, overloads.filter(isCallable)] as const);
   return openObject([
-    { name: "Tables", type: members(others!, (table) => tableType(table, catalog)) },
-    { name: "Views", type: members(views!, (table) => tableType(table, catalog)) },
-    { name: "Functions", type: members(functions, (overloads) => functionType(overloads, catalog)) },
-    { name: "Enums", type: members(enums, (labels) => union(labels.map(literal))) },
-    {
-      name: "CompositeTypes",
-      type: members(composites, (attributes) => members(attributes, ({ shape }) => nullableType(shape, catalog))),
-    },
+    ["Tables", relations((table) => !isView(table))],
+    ["Views", relations(isView)],
+    [
+      "Functions",
+      openEntries(
+        callable.filter(([, overloads]) => overloads.length > 0),
+        (overloads) => functionType(overloads, catalog),
+      ),
+    ],
+    ["Enums", openEntries(enums, (labels) => union(labels.map(literal)))],
+    [
+      "CompositeTypes",
+      openEntries(composites, (attributes) => openEntries(attributes, ({ shape }) => nullableType(shape, catalog))),
+    ],
   ]);
 }
-
-const sorted = <Value>(map: Iterable<readonly [string, Value]>) => inOrder(map, ([name]) => name);
-
-/** An object with a member for each entry that has a type. */
-const members = <Value>(map: Iterable<readonly [string, Value]>, typeOf: (value: Value) => Type | null): Type =>
-  openObject(
-    sorted(map).flatMap(([name, value]) => {
-      const type = typeOf(value);
-      return type === null ? [] : [{ name, type }];
-    }),
-  );
 
 /** The enum labels as values: `Constants.public.Enums.mood` is `["happy", "sad"]`. */
 function constants({ schemas }: VisibleCatalog): string {
@@ -90,7 +85,7 @@ function constants({ schemas }: VisibleCatalog): string {
 }
 
 function enumConstants({ enums }: VisibleSchema): string {
-  const parts = sorted(enums).map(([name, labels]) => {
+  const parts = inOrder(enums, ([name]) => name).map(([name, labels]) => {
     const start = `      ${key(name)}: `;
     return `${start}${layOut(tuple(labels.map(literal)), 6, start.length)},\n`;
   });

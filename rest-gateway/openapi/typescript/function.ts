@@ -11,6 +11,7 @@ import {
   type Member,
   nullableType,
   object,
+  openEntries,
   openObject,
   orNull,
   RECORD,
@@ -22,29 +23,27 @@ import {
 } from "./type.ts";
 
 /**
- * The entry in `Functions` for the overloads of a name: Args, Returns and, for functions that return rows of a table, the
- * options that the client needs to select from them. Null if no overload can be called.
+ * The entry in `Functions` for the callable overloads of a name: Args, Returns and, for functions that return rows of a table, the
+ * options that the client needs to select from them.
  *
  * Arguments, single values and rows, values of a set and columns of RETURNS TABLE are nullable, unless their type is a NOT
  * NULL domain. In rows of a table or view, each column determines whether it is nullable.
  */
-export function functionType(overloads: readonly DatabaseFunction[], catalog: VisibleCatalog): Type | null {
-  const callable = inOrder(overloads.filter(isCallable), signatureOf);
-  if (callable.length === 0) return null;
-  return union(callable.map((each) => overloadType(each, callable, catalog)));
+export function functionType(overloads: readonly DatabaseFunction[], catalog: VisibleCatalog): Type {
+  return union(inOrder(overloads, signatureOf).map((each, _, all) => overloadType(each, all, catalog)));
 }
 
 function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunction[], catalog: VisibleCatalog): Type {
   const error = errorOf(called, overloads);
   return object([
-    { name: "Args", type: argumentsType(called, catalog) },
-    { name: "Returns", type: error ? `{ error: true } & ${literal(error)}` : resultType(called, catalog) },
+    ["Args", argumentsType(called, catalog)],
+    ["Returns", error ? `{ error: true } & ${literal(error)}` : resultType(called, catalog)],
     ...rowOptions(called, catalog),
   ]);
 }
 
 /** Whether a function can be called with named arguments or with the whole body, or read as a field of a row. */
-function isCallable(called: DatabaseFunction): boolean {
+export function isCallable(called: DatabaseFunction): boolean {
   const all = called.arguments;
   const isReadOnly = called.volatility !== "volatile";
   const isField = isReadOnly && all.length === 1 && all[0]!.shape.category === "composite" && !all[0]!.shape.isArray;
@@ -70,13 +69,7 @@ const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction): string
 
 function argumentsType({ arguments: all }: DatabaseFunction, catalog: VisibleCatalog): Type {
   if (all.length === 0) return "Record<PropertyKey, never>";
-  return object(
-    byName(all).map((argument) => ({
-      name: argument.name,
-      type: argumentType(argument, catalog),
-      isOptional: !argument.isRequired,
-    })),
-  );
+  return object(byName(all).map((each) => [each.name, argumentType(each, catalog), !each.isRequired]));
 }
 
 /** Missing fields of a row are null. An unnamed argument is the whole body, or the row of which the function is a field. */
@@ -107,9 +100,7 @@ function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: V
     case "scalar":
       return nullableType(returns.shape, catalog);
     case "composite":
-      return openObject(
-        byName(returns.columns.values()).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) })),
-      );
+      return openEntries(returns.columns, ({ shape }) => nullableType(shape, catalog));
     case "table": {
       const table = tableOf(catalog, returns.table);
       return table ? openObject(rowMembers(table, catalog)) : RECORD;
@@ -125,12 +116,12 @@ function rowOptions(called: DatabaseFunction, catalog: VisibleCatalog): Member[]
   if (returns.kind !== "table" || returns.table.schema !== schema) return [];
   const source = sourceOf(called, catalog);
   const options = openObject([
-    { name: "from", type: literal(source?.schema === schema ? source.name : "*") },
-    { name: "to", type: literal(returns.table.name) },
-    { name: "isOneToOne", type: String(!returns.isSet || isToOne(called, catalog)) },
-    { name: "isSetofReturn", type: String(returns.isSet) },
+    ["from", literal(source?.schema === schema ? source.name : "*")],
+    ["to", literal(returns.table.name)],
+    ["isOneToOne", String(!returns.isSet || isToOne(called, catalog))],
+    ["isSetofReturn", String(returns.isSet)],
   ]);
-  return [{ name: "SetofOptions", type: options }];
+  return [["SetofOptions", options]];
 }
 
 /** Whether the function is a to-one relationship. For a direct call, the client makes the type an array. */

@@ -29,18 +29,18 @@ function layOutMembers(members: readonly Member[], indent: number): string {
 
 function layOutMember(member: Member, indent: number): string {
   const start = nameOf(member);
-  const text = layOut(member.type, indent, indent + start.length + 1);
+  const text = layOut(member[1], indent, indent + start.length + 1);
   return text.startsWith("\n") ? start + text : `${start} ${text}`;
 }
 
-const nameOf = ({ name, isOptional }: Member): string => `${key(name)}${isOptional ? "?" : ""}:`;
+const nameOf = ([name, , isOptional]: Member): string => `${key(name)}${isOptional ? "?" : ""}:`;
 
 /** Null if a part must be on several lines. */
 function onOneLine(type: Type): string | null {
   if (typeof type === "string") return type;
   switch (type.kind) {
     case "object": {
-      const types = type.isOpen ? null : onOneLineEach(type.members.map((member) => member.type));
+      const types = type.isOpen ? null : onOneLineEach(type.members.map(([, each]) => each));
       return types && `{ ${types.map((text, i) => `${nameOf(type.members[i]!)} ${text}`).join("; ")} }`;
     }
     case "union":

@@ -19,26 +19,26 @@ import {
 /** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
 export function tableType(table: VisibleTable, catalog: VisibleCatalog): Type {
   const { readable, insertable, updatable } = table;
-  const computed = computedFieldsOf(table).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) }));
+  const computed = computedFieldsOf(table).map(({ name, shape }): Member => [name, nullableType(shape, catalog)]);
   // Every column of a view is optional, because a trigger may supply the value.
   const isOptional = ({ isNullable, hasDefault }: Column) => isNullable || hasDefault || isView(table);
   const insert = writtenType(readable, insertable, catalog, isOptional);
   const update = writtenType(readable, updatable, catalog, () => true);
   return openObject([
-    { name: "Row", type: openObject([...rowMembers(table, catalog), ...computed]) },
-    { name: "ComputedFields", type: union(computed.map(({ name }) => literal(name))) },
-    ...(!isView(table) || table.isInsertable ? [{ name: "Insert", type: insert }] : []),
-    ...(!isView(table) || table.isUpdatable ? [{ name: "Update", type: update }] : []),
-    { name: "Relationships", type: relationshipsType(table) },
+    ["Row", openObject([...rowMembers(table, catalog), ...computed])],
+    ["ComputedFields", union(computed.map(([name]) => literal(name)))],
+    ...(!isView(table) || table.isInsertable ? [["Insert", insert] as const] : []),
+    ...(!isView(table) || table.isUpdatable ? [["Update", update] as const] : []),
+    ["Relationships", relationshipsType(table)],
   ]);
 }
 
 /** The columns as responses contain them. */
 export const rowMembers = ({ readable }: VisibleTable, catalog: VisibleCatalog): Member[] =>
-  byName(readable).map((column) => ({
-    name: column.name,
-    type: columnType(column, column.casts?.toJson ? "Json" : valueType(column.shape, catalog)),
-  }));
+  byName(readable).map((column) => [
+    column.name,
+    columnType(column, column.casts?.toJson ? "Json" : valueType(column.shape, catalog)),
+  ]);
 
 /** Columns that cannot be written, such as generated ones, are `never`. */
 const writtenType = (
@@ -50,9 +50,9 @@ const writtenType = (
   openObject(
     byName(new Set([...readable, ...writable])).map((column) => {
       const { name, casts, shape } = column;
-      if (!writable.includes(column)) return { name, type: "never", isOptional: true };
+      if (!writable.includes(column)) return [name, "never", true];
       const type = columnType(column, casts?.fromJson ? "Json" : valueType(shape, catalog));
-      return { name, type, isOptional: isOptional(column) };
+      return [name, type, isOptional(column)];
     }),
   );
 
@@ -77,10 +77,10 @@ const identityOf = ({ constraint, target, columns }: Key) => JSON.stringify([con
 function relationshipType({ kind, constraint, target, columns }: Key): Type {
   const names = (side: 0 | 1) => tuple(columns.map((pair) => literal(pair[side])));
   return openObject([
-    { name: "foreignKeyName", type: literal(constraint) },
-    { name: "columns", type: names(0) },
-    { name: "isOneToOne", type: String(kind === "one-to-one") },
-    { name: "referencedRelation", type: literal(target.name) },
-    { name: "referencedColumns", type: names(1) },
+    ["foreignKeyName", literal(constraint)],
+    ["columns", names(0)],
+    ["isOneToOne", String(kind === "one-to-one")],
+    ["referencedRelation", literal(target.name)],
+    ["referencedColumns", names(1)],
   ]);
 }

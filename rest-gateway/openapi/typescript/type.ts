@@ -10,14 +10,18 @@ export type Type =
   | { readonly kind: "array"; readonly element: Type }
   | { readonly kind: "tuple"; readonly elements: readonly Type[] };
 
-/** `age?: number` */
-export type Member = { readonly name: string; readonly type: Type; readonly isOptional?: boolean };
+/** `["age", "number", true]` is `age?: number`. */
+export type Member = readonly [name: string, type: Type, isOptional?: boolean];
 
 /** `{ id: number }`, on one line if it fits. */
 export const object = (members: readonly Member[]): Type => ({ kind: "object", members, isOpen: false });
 
 /** An object with one member per line. */
 export const openObject = (members: readonly Member[]): Type => ({ kind: "object", members, isOpen: true });
+
+/** An open object with a member for each entry, by name. */
+export const openEntries = <Value>(entries: Iterable<readonly [string, Value]>, typeOf: (value: Value) => Type): Type =>
+  openObject(inOrder(entries, ([name]) => name).map(([name, value]) => [name, typeOf(value)]));
 
 export const array = (element: Type): Type => ({ kind: "array", element });
 export const tuple = (elements: readonly Type[]): Type => ({ kind: "tuple", elements });

@@ -12,7 +12,7 @@ import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.t
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { POSITION_COMPONENTS, withPositions } from "../../openapi/positions.ts";
-import { errorComponents } from "../../openapi/schema-parts.ts";
+import { errorComponents, objectOf, paragraphs, textOf } from "../../openapi/schema-parts.ts";
 import { APPLICATION_TAG, routePaths } from "../../routes/openapi.ts";
 import type { CurrentResources } from "../current.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
@@ -139,20 +139,21 @@ function schemasOfSignUp(api: ApiVersion) {
   return users && signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users));
 }
 
-const LINK_SCHEMA: JsonSchema = {
-  type: "object",
-  properties: {
-    href: { type: "string", description: "A URL without the host." },
-    method: { type: "string", description: "GET when it is absent." },
-  },
-  required: ["href"],
-};
+const LINK_SCHEMA: JsonSchema = objectOf(
+  { href: textOf("A URL without the host."), method: textOf("GET when it is absent.") },
+  "",
+  ["href"],
+);
 
 /** The introduction of the reference page, in Markdown. */
 const guideOf = ({ version, isDeprecated, hasTasks }: ApiVersion): string =>
-  [isDeprecated ? DEPRECATED : "", EVERYWHERE, LISTS[version], ERRORS[version], hasTasks ? TASKS : ""]
-    .filter((text) => text !== "")
-    .join("\n\n");
+  paragraphs(
+    isDeprecated ? DEPRECATED : "",
+    EVERYWHERE,
+    LISTS[version],
+    ERRORS + INVALID[version],
+    hasTasks ? TASKS : "",
+  );
 
 const DEPRECATED =
   "**This version is deprecated: use version 2.** Every response has the header `X-API-Warn`, and objects have the member `deprecation`.";
@@ -179,14 +180,11 @@ Use \`skip\` and \`limit\`, \`page\` from 1 and \`limit\`, or \`page\` from 0 an
 Use \`page\` from 1 and \`limit\`. The response has the records in \`data\`, and \`pagination\` and \`links\`.`,
 } as const;
 
-const ERRORS = {
-  1: `## Errors
+const ERRORS = `## Errors
 
-\`error.code\` is for programs, \`error.message\` for people. \`Prefer: dialect=detail\` and \`dialect=flat\` choose other forms. The status of an invalid body is 400.`,
-  2: `## Errors
+\`error.code\` is for programs, \`error.message\` for people. \`Prefer: dialect=detail\` and \`dialect=flat\` choose other forms. The status of an invalid body is `;
 
-\`error.code\` is for programs, \`error.message\` for people. \`Prefer: dialect=detail\` and \`dialect=flat\` choose other forms. The status of an invalid body is 422, and \`errors\` lists every fault.`,
-} as const;
+const INVALID = { 1: "400.", 2: "422, and `errors` lists every fault." } as const;
 
 const TASKS = `## Tasks
 

@@ -3,39 +3,28 @@ import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { conventionParameters, countParameter } from "../../openapi/conventions/parameters.ts";
 import type { Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
-import { preferParameter, queryParameter, refer, shared } from "../../openapi/schema-parts.ts";
+import { type Preference, preferParameter, queryParameter, refer, shared } from "../../openapi/schema-parts.ts";
 import { nameIn } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
 import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
 
-/** The preferences and their effects. */
-const PREFERENCES = {
-  "dialect=detail": 'errors are formatted as `{"detail":{"code","message"}}`',
-  "dialect=flat": 'errors are formatted as `{"error","message","field"}`',
-  "dialect=case": "names of fields are in camelCase",
-  "dialect=envelope": "a list with `skip` and `limit` is returned in an envelope with the total",
-  "dialect=partial": "absent fields keep their values",
-  "handling=strict": "unknown preferences and fields are errors",
-  "respond-async": "the response is 202, and a task handles the request",
-} as const;
+const PREFERENCES: readonly Preference[] = [
+  ["dialect=detail", 'errors are formatted as `{"detail":{"code","message"}}`', "read list create replace"],
+  ["dialect=flat", 'errors are formatted as `{"error","message","field"}`', "read list create replace"],
+  ["dialect=case", "names of fields are in camelCase", "read list create replace"],
+  ["dialect=envelope", "a list with `skip` and `limit` is returned in an envelope with the total", "list"],
+  ["respond-async", "the response is 202, and a task handles the request", "list create"],
+  ["dialect=partial", "absent fields keep their values", "replace"],
+  ["handling=strict", "unknown preferences and fields are errors", "read list create replace"],
+];
 
-type Preference = keyof typeof PREFERENCES;
+const ONLY_VERSION_1: readonly string[] = ["dialect=case", "dialect=envelope"];
 
-const ONLY_VERSION_1: readonly Preference[] = ["dialect=case", "dialect=envelope"];
-
-function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[]): Parameter {
-  const all: readonly Preference[] = [
-    ...(["dialect=detail", "dialect=flat", "dialect=case"] as const),
-    ...more,
-    "handling=strict",
-  ];
-  const served = all
-    .filter((preference) => version === 1 || !ONLY_VERSION_1.includes(preference))
-    .filter((preference) => hasTasks || preference !== "respond-async");
-  return preferParameter(
-    'Separated by commas; several dialects as `dialect="flat case"`:',
-    served.map((preference) => [preference, PREFERENCES[preference]]),
+function prefer({ version, hasTasks }: ApiVersion, operation: string): Parameter {
+  const served = PREFERENCES.filter(([name]) =>
+    name === "respond-async" ? hasTasks : version === 1 || !ONLY_VERSION_1.includes(name),
   );
+  return preferParameter('Separated by commas; several dialects as `dialect="flat case"`:', served, operation);
 }
 
 /** Parameters that all resources share, by their key in `components`. */
@@ -46,10 +35,10 @@ export const sharedParameters = (api: ApiVersion): Readonly<Record<string, Param
     "Whether to delete the records that refer to this one too. Otherwise they prevent the deletion.",
     { type: "boolean", default: false },
   ),
-  "prefer.read": prefer(api),
-  "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
-  "prefer.create": prefer(api, "respond-async"),
-  "prefer.replace": prefer(api, "dialect=partial"),
+  "prefer.read": prefer(api, "read"),
+  "prefer.list": prefer(api, "list"),
+  "prefer.create": prefer(api, "create"),
+  "prefer.replace": prefer(api, "replace"),
 });
 
 /** Parameters of one resource, such as `posts.sort`. */
@@ -122,15 +111,13 @@ function filterParameter(api: ApiVersion, { name, operator, field, about }: Filt
 }
 
 /** `{userId}` */
-export const idParameter = ({ description, key }: Resource): Parameter => ({
-  name: idName(description.singular),
-  in: "path",
-  description: `The id of the ${description.singular}.`,
-  required: true,
-  schema: schemaOf(key.column.shape),
-});
-
-export function idName(singular: string): string {
+export function idParameter({ description: { singular }, key }: Resource): Parameter {
   const name = pascalCase(singular);
-  return `${name[0]!.toLowerCase()}${name.slice(1)}Id`;
+  return {
+    name: `${name[0]!.toLowerCase()}${name.slice(1)}Id`,
+    in: "path",
+    description: `The id of the ${singular}.`,
+    required: true,
+    schema: schemaOf(key.column.shape),
+  };
 }

@@ -7,11 +7,10 @@ import {
   problems,
 } from "../../openapi/conventions/responses.ts";
 import { OPEN } from "../../openapi/conventions/security.ts";
-import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
+import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../../openapi/document.ts";
 import { arrayOf, refer, shared } from "../../openapi/schema-parts.ts";
-import type { ActionDescription } from "../description.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
-import { fieldsParameter, idName, idParameter, listParameters } from "./parameters.ts";
+import { fieldsParameter, idParameter, listParameters } from "./parameters.ts";
 import { createSchema } from "./schemas.ts";
 import { type ApiVersion, collectionsOf, keyOf, pascalCase } from "./version.ts";
 
@@ -54,45 +53,18 @@ export const collectionPaths = (api: ApiVersion, resource: Resource): [string, P
     ];
   });
 
-const recordPath = (path: string, { description }: Resource) => `${path}/{${idName(description.singular)}}`;
+const recordPath = (path: string, resource: Resource) => `${path}/{${idParameter(resource).name}}`;
 
-const collectionItem = (api: ApiVersion, path: OperationPath, isCreatable: boolean): PathItem => ({
-  get: listOperation(api, path),
-  ...(isCreatable && isWritable(path.resource) && { post: createOperation(api, path) }),
-});
-
-function recordItem(api: ApiVersion, path: OperationPath): PathItem {
-  const { resource } = path;
-  const get = readOperation(api, path);
-  if (!isWritable(resource)) return { get };
-  return {
-    get,
-    put: changeOperation(api, path, "replace", {
-      description: "Fields that are absent from the body are set to their defaults.",
-      preferences: "prefer.replace",
-      body: refer("schemas", keyOf(api, resource, "replace")),
-    }),
-    patch: changeOperation(api, path, "update", {
-      verb: "Change",
-      description: "Fields that are absent from the body keep their values.",
-      body: refer("schemas", keyOf(api, resource, "update")),
-    }),
-    delete: changeOperation(api, path, "delete", {
-      parameters: shared(...(resource.description.cascade.length > 0 ? ["cascade"] : [])),
-      success: { 204: answered("Deleted.", null) },
-      security: securityOf(api, resource, "delete"),
-    }),
-  };
-}
-
-function listOperation(api: ApiVersion, path: OperationPath): Operation {
-  const { resource } = path;
-  const { name } = resource.description;
-  return operation(api, path, {
-    operationId: idOf(api, path, "list", pascalCase(name)),
+function collectionItem(api: ApiVersion, path: OperationPath, isCreatable: boolean): PathItem {
+  const { resource, parent } = path;
+  const { name, singular } = resource.description;
+  const missingParent: readonly ProblemStatus[] = parent ? [404] : [];
+  const get = operation(api, path, "list", {
+    noun: pascalCase(name),
     summary: `List ${name}${ofParent(path)}`,
+    use: "select",
     parameters: [...listParameters(api, resource), ...shared("prefer.list", "If-None-Match")],
-    responses: {
+    success: {
       200: answered(
         "A page.",
         refer("schemas", keyOf(api, resource, "list")),
@@ -102,134 +74,136 @@ function listOperation(api: ApiVersion, path: OperationPath): Operation {
         "Change-Position",
       ),
       304: notModified(),
-      ...problems(400, 401, 403, ...missingParent(path), ...ALWAYS),
     },
-    ...securityOf(api, resource, "select"),
+    problems: [400, 401, 403, ...missingParent],
   });
-}
-
-function createOperation(api: ApiVersion, path: OperationPath): Operation {
-  const { resource, parent } = path;
-  const { singular, name } = resource.description;
+  if (!isCreatable || !isWritable(resource)) return { get };
   const record = refer("schemas", keyOf(api, resource, "record"));
   const input = parent ? createSchema(api, resource, parent.field) : refer("schemas", keyOf(api, resource, "create"));
-  const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: api.maxRecords };
-  return operation(api, path, {
-    operationId: idOf(api, path, "create"),
-    summary: `${summaryOf(path, "Create")}, or several`,
+  const post = operation(api, path, "create", {
+    summary: `Create ${one(singular)}${ofParent(path)}, or several`,
     description: `An array creates all of its ${name}, or none.`,
+    use: "insert",
     parameters: [fieldsParameter(resource), ...shared("prefer.create")],
-    requestBody: jsonBody({ oneOf: [input, many] }),
-    responses: {
+    body: { oneOf: [input, { ...arrayOf(input), minItems: 1, maxItems: api.maxRecords }] },
+    success: {
       201: answered(
         `Created. \`Location\` is the URL of a single ${singular}.`,
         { oneOf: [record, arrayOf(record)] },
         "Location",
         ...validators(resource),
       ),
-      ...problems(400, 401, 403, ...missingParent(path), 409, ...OF_BODIES[api.version], ...ALWAYS),
     },
-    ...securityOf(api, resource, "insert"),
+    problems: [400, 401, 403, ...missingParent, 409],
   });
+  return { get, post };
 }
 
-function readOperation(api: ApiVersion, path: OperationPath): Operation {
+function recordItem(api: ApiVersion, path: OperationPath): PathItem {
   const { resource } = path;
-  return operation(api, path, {
-    operationId: idOf(api, path, "read"),
-    summary: summaryOf(path, "Read"),
+  const { singular, cascade } = resource.description;
+  const get = operation(api, path, "read", {
+    use: "select",
     parameters: [
       fieldsParameter(resource),
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
     ],
-    responses: {
-      200: answeredRecord(api, resource, `The ${resource.description.singular}.`, "Change-Position"),
+    success: {
+      200: answeredRecord(api, resource, `The ${singular}.`, "Change-Position"),
       304: notModified(...validators(resource).slice(1)),
-      ...problems(400, 401, 403, 404, ...ALWAYS),
     },
-    ...securityOf(api, resource, "select"),
+    problems: [400, 401, 403, 404],
   });
+  if (!isWritable(resource)) return { get };
+  return {
+    get,
+    put: changeOperation(api, path, "replace", {
+      description: "Fields that are absent from the body are set to their defaults.",
+      preferences: "prefer.replace",
+      body: refer("schemas", keyOf(api, resource, "replace")),
+    }),
+    patch: changeOperation(api, path, "update", {
+      summary: `Change ${one(singular)}${ofParent(path)}`,
+      description: "Fields that are absent from the body keep their values.",
+      body: refer("schemas", keyOf(api, resource, "update")),
+    }),
+    delete: changeOperation(api, path, "delete", {
+      use: "delete",
+      parameters: shared(...(cascade.length > 0 ? ["cascade"] : [])),
+      success: { 204: answered("Deleted.", null) },
+    }),
+  };
 }
 
-function actOperation(api: ApiVersion, path: OperationPath, name: string): Operation {
-  const action = path.resource.description.actions[name]!;
-  const security = securityOfAction(api, path.resource, action);
-  return changeOperation(api, path, name, { description: action.about, security });
-}
-
-/** The differences between operations that change a record. */
-type Change = {
-  /** The default is the name of the change. */
-  readonly verb?: string;
-  readonly description?: string;
-  /** The default is `fields`. */
-  readonly parameters?: readonly Reference[];
-  readonly preferences?: "prefer.read" | "prefer.replace";
+/** What differs between operations. */
+type Parts = Pick<Operation, "description" | "parameters"> & {
+  /** The default is the verb and the resource. */
+  readonly summary?: string;
+  /** The end of the operation's id. The default is the key of the record. */
+  readonly noun?: string;
+  /** Without the grant for it, anonymous callers are refused. Null if they are always refused. */
+  readonly use: Use | null;
   readonly body?: JsonSchema;
-  /** The default is 200 with the record. */
-  readonly success?: Operation["responses"];
-  readonly security?: Pick<Operation, "security">;
+  readonly success: Operation["responses"];
+  readonly problems: readonly ProblemStatus[];
 };
 
-function changeOperation(api: ApiVersion, path: OperationPath, name: string, change: Change): Operation {
+/** An operation that changes a record. Without other parts, it returns the record. */
+function changeOperation(
+  api: ApiVersion,
+  path: OperationPath,
+  verb: string,
+  {
+    preferences = "prefer.read",
+    ...parts
+  }: Partial<Parts> & { readonly preferences?: "prefer.read" | "prefer.replace" },
+): Operation {
   const { resource } = path;
-  const { verb = pascalCase(name), description, preferences = "prefer.read", body } = change;
-  const {
-    parameters = [fieldsParameter(resource)],
-    success = { 200: answeredRecord(api, resource, `The ${resource.description.singular} as it is now.`) },
-    security = securityOf(api, resource, "update"),
-  } = change;
-  return operation(api, path, {
-    operationId: idOf(api, path, name),
-    summary: summaryOf(path, verb),
-    ...(description && { description }),
-    parameters: [...parameters, ...shared(preferences), ...preconditions(resource)],
-    ...(body && { requestBody: jsonBody(body) }),
-    responses: {
-      ...success,
-      ...problems(400, 401, 403, 404, 409, 412, ...(body ? OF_BODIES[api.version] : []), ...ALWAYS),
-    },
-    ...security,
+  const { parameters = [fieldsParameter(resource)] } = parts;
+  return operation(api, path, verb, {
+    use: "update",
+    success: { 200: answeredRecord(api, resource, `The ${resource.description.singular} as it is now.`) },
+    problems: [400, 401, 403, 404, 409, 412],
+    ...parts,
+    parameters: [
+      ...parameters,
+      ...shared(preferences, "If-Match", ...(hasTimes(resource) ? ["If-Unmodified-Since"] : [])),
+    ],
   });
 }
 
-/** Possible for every operation. */
-const ALWAYS: readonly ProblemStatus[] = [429, 503, 504];
-
-/** Possible for operations with a body. In version 1 an invalid body is 400. */
+/** In version 1 an invalid body is 400. */
 const OF_BODIES: Readonly<Record<ApiVersion["version"], readonly ProblemStatus[]>> = {
   1: [413, 415],
   2: [413, 415, 422],
 };
 
-function operation(
-  { isDeprecated }: ApiVersion,
-  { resource, ids }: OperationPath,
-  parts: Omit<Operation, "tags">,
-): Operation {
-  const parameters = [...ids, ...parts.parameters, ...shared("version", "X-API-Version")];
-  return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
+/** `readUserPost`: "Read a post of a user". */
+function operation(api: ApiVersion, path: OperationPath, verb: string, parts: Parts): Operation {
+  const { resource, ids, parent } = path;
+  const { name, singular } = resource.description;
+  const { noun = keyOf(api, resource, "record"), summary, description, body, use } = parts;
+  return {
+    operationId: `${verb}${parent ? keyOf(api, parent.resource, "record") : ""}${noun}`,
+    summary: summary ?? `${pascalCase(verb)} ${one(singular)}${ofParent(path)}`,
+    ...(description && { description }),
+    parameters: [...ids, ...parts.parameters, ...shared("version", "X-API-Version")],
+    ...(body && { requestBody: { required: true, content: { "application/json": { schema: body } } } }),
+    responses: {
+      ...parts.success,
+      ...problems(...parts.problems, ...(body ? OF_BODIES[api.version] : []), 429, 503, 504),
+    },
+    ...(use && isOpen(api, resource, use) && OPEN),
+    tags: [name],
+    ...(api.isDeprecated && { deprecated: true }),
+  };
 }
-
-/** `readUserPost`, `listUserPosts` */
-const idOf = (
-  api: ApiVersion,
-  { resource, parent }: OperationPath,
-  verb: string,
-  noun = keyOf(api, resource, "record"),
-) => `${verb}${parent ? keyOf(api, parent.resource, "record") : ""}${noun}`;
-
-/** `Read a post of a user` */
-const summaryOf = (path: OperationPath, verb: string) =>
-  `${verb} ${one(path.resource.description.singular)}${ofParent(path)}`;
 
 /** ` of a user` */
 const ofParent = ({ parent }: OperationPath) => (parent ? ` of ${one(parent.resource.description.singular)}` : "");
 
 /** `a post`, `a user` */
 const one = (singular: string) => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${singular}`;
-
-const missingParent = ({ parent }: OperationPath): readonly ProblemStatus[] => (parent ? [404] : []);
 
 const answeredRecord = (
   api: ApiVersion,
@@ -243,29 +217,20 @@ const hasTimes = ({ modified }: Resource) => modified.length > 0;
 
 const validators = (resource: Resource): HeaderName[] => (hasTimes(resource) ? ["ETag", "Last-Modified"] : ["ETag"]);
 
-const preconditions = (resource: Resource) =>
-  shared("If-Match", ...(hasTimes(resource) ? ["If-Unmodified-Since"] : []));
-
-const jsonBody = (schema: JsonSchema): NonNullable<Operation["requestBody"]> => ({
-  required: true,
-  content: { "application/json": { schema } },
-});
-
 type Use = "select" | "insert" | "update" | "delete";
 
-/** Makes credentials optional if the grants allow the operation to anonymous callers. Otherwise empty. */
-function securityOf(api: ApiVersion, resource: Resource, use: Use): Pick<Operation, "security"> {
-  const { catalog, anonymousRole } = api;
-  const { table, description } = resource;
+/** Whether the grants allow the operation to anonymous callers, for whom credentials are optional. */
+function isOpen({ catalog, anonymousRole }: ApiVersion, { table, description }: Resource, use: Use): boolean {
   const isChange = use === "update" || use === "delete";
   const role = isChange && description.editor?.isOpen ? description.editor.role : anonymousRole;
-  return mayUseTable(catalog, role, table, use) ? OPEN : {};
+  return mayUseTable(catalog, role, table, use);
 }
 
 /** An action changes the record with the rights of the caller. */
-function securityOfAction(api: ApiVersion, resource: Resource, action: ActionDescription) {
-  const { schema, name } = tableName(action.function);
-  const overloads = api.catalog.schemas.get(schema)?.functions.get(name) ?? [];
+function actOperation(api: ApiVersion, path: OperationPath, name: string): Operation {
+  const action = path.resource.description.actions[name]!;
+  const { schema, name: called } = tableName(action.function);
+  const overloads = api.catalog.schemas.get(schema)?.functions.get(called) ?? [];
   const isExecutable = overloads.some((fn) => mayExecute(api.catalog, api.anonymousRole, fn));
-  return isExecutable ? securityOf(api, resource, "update") : {};
+  return changeOperation(api, path, name, { description: action.about, use: isExecutable ? "update" : null });
 }

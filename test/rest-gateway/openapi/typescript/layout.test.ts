@@ -22,24 +22,24 @@ test.each<[Type, string]>([
   [array(orNull("string")), "(string | null)[]"],
   [tuple([]), "[]"],
   [tuple(['"a"', '"b"']), '["a", "b"]'],
-  [object([{ name: "a", type: "A", isOptional: true }]), "{ a?: A }"],
+  [object([["a", "A", true]]), "{ a?: A }"],
   [
     object([
-      { name: "user-id", type: "A" },
-      { name: "b", type: "B" },
+      ["user-id", "A"],
+      ["b", "B"],
     ]),
     '{ "user-id": A; b: B }',
   ],
   [openObject([]), "{\n  [_ in never]: never\n}"],
-  [openObject([{ name: "a", type: "A" }]), "{\n  a: A\n}"],
-  [array(openObject([{ name: "a", type: "A" }])), "{\n  a: A\n}[]"],
-  [orNull(openObject([{ name: "a", type: "A" }])), "{\n  a: A\n} | null"],
-  [object([{ name: "a", type: openObject([{ name: "b", type: "B" }]) }]), "{\n  a: {\n    b: B\n  }\n}"],
+  [openObject([["a", "A"]]), "{\n  a: A\n}"],
+  [array(openObject([["a", "A"]])), "{\n  a: A\n}[]"],
+  [orNull(openObject([["a", "A"]])), "{\n  a: A\n} | null"],
+  [object([["a", openObject([["b", "B"]])]]), "{\n  a: {\n    b: B\n  }\n}"],
   [tuple(LONG), `[\n${LONG.map((part) => `  ${part},\n`).join("")}]`],
   [union(LONG), LONG.map((part) => `\n  | ${part}`).join("")],
   [array(union(LONG)), `(${LONG.map((part) => `\n  | ${part}`).join("")}\n)[]`],
-  [object(LONG.map((name) => ({ name, type: "A" }))), `{\n${LONG.map((name) => `  ${name}: A\n`).join("")}}`],
-  [openObject([{ name: "a", type: union(LONG) }]), `{\n  a:${LONG.map((part) => `\n    | ${part}`).join("")}\n}`],
+  [object(LONG.map((name) => [name, "A"])), `{\n${LONG.map((name) => `  ${name}: A\n`).join("")}}`],
+  [openObject([["a", union(LONG)]]), `{\n  a:${LONG.map((part) => `\n    | ${part}`).join("")}\n}`],
 ])("%j is formatted as Prettier does", (type, text) => expect(layOut(type, 0, 0)).toBe(text));
 
 test("a line has at most 80 characters", () => {
