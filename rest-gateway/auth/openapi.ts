@@ -1,6 +1,6 @@
 import { type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
-import { headerReferences, objectOf, refer } from "../openapi/schema-parts.ts";
+import { headerReferences, objectOf, pathParameter, refer } from "../openapi/schema-parts.ts";
 import { TokenPairAnswer } from "./answers.ts";
 import { AccountBody } from "./bodies.ts";
 import { type Answer, type BodySchema, isIdName, type Route, type Routes, splitKey } from "./route.ts";
@@ -30,7 +30,7 @@ function operation(path: string, route: Route): Operation {
     tags: [AUTH_TAG.name],
     summary,
     ...(description !== undefined && { description }),
-    parameters: [...names.map(pathParameter), ...parameters],
+    parameters: [...names.map(nameParameter), ...parameters],
     ...(content && { requestBody: { required: !route.isBodyOptional, content } }),
     responses: {
       [answer.status]: responseOf(answer),
@@ -50,25 +50,20 @@ const PATH_NAMES: Readonly<Record<string, string>> = {
   user: "The id of the user.",
 };
 
-const pathParameter = (name: string): Parameter => ({
-  name,
-  in: "path",
-  description: PATH_NAMES[name]!,
-  required: true,
-  schema: { type: "string", ...(isIdName(name) && { format: "uuid" }) },
-});
+const nameParameter = (name: string): Parameter =>
+  pathParameter(name, PATH_NAMES[name]!, { type: "string", ...(isIdName(name) && { format: "uuid" }) });
 
-function problemsOf({ credential, body, handlerBody, form, ...route }: Route, names: readonly string[]) {
-  const statuses: readonly ProblemStatus[] = [
+function problemsOf(route: Route, names: readonly string[]): readonly ProblemStatus[] {
+  const hasBody = route.body !== undefined || route.handlerBody !== undefined;
+  return [
     ...(route.problems ?? []),
-    ...(credential === "none" ? [] : ([401, 403] as const)),
+    ...(route.credential === "none" ? [] : ([401, 403] as const)),
     ...(names.length === 0 ? [] : ([404] as const)),
-    ...(body || handlerBody || names.some(isIdName) ? ([400] as const) : []),
-    ...(body || handlerBody || form ? ([413, 415] as const) : []),
+    ...(hasBody || names.some(isIdName) ? ([400] as const) : []),
+    ...(hasBody || route.form ? ([413, 415] as const) : []),
     // Of every route.
     ...([429, 503, 504] as const),
   ];
-  return statuses;
 }
 
 const contentOf = ({ body, handlerBody = body && [body], form }: Route): Content | undefined =>

@@ -2,14 +2,12 @@
 export type OpenApiDocument = {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly description: string; readonly version: string };
-  readonly servers: readonly Server[];
+  readonly servers: readonly { readonly url: string }[];
   readonly security: readonly SecurityRequirement[];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: Components;
 };
-
-export type Server = { readonly url: string };
 
 export type Components = {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
@@ -65,7 +63,7 @@ export type SecurityScheme = { readonly description: string } & (
   | { readonly type: "http"; readonly scheme: "basic" }
 );
 
-export type JsonType = "string" | "integer" | "number" | "boolean" | "object" | "array" | "null";
+type JsonType = "string" | "integer" | "number" | "boolean" | "object" | "array" | "null";
 
 /** JSON Schema 2020-12; `{}` is any value. */
 export type JsonSchema = {

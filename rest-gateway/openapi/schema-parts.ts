@@ -24,6 +24,8 @@ const TEXT: JsonSchema = { type: "string" };
 
 export const textOf = (description: string): JsonSchema => ({ ...TEXT, description });
 
+export const countOf = (description: string, minimum = 0): JsonSchema => ({ type: "integer", minimum, description });
+
 export const timeOf = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
 
 /** Joins those that are not empty. */
@@ -81,6 +83,12 @@ export const queryParameter = (name: string, description: string, schema = TEXT)
 export const headerParameter = (name: string, description: string, schema = TEXT): Parameter => ({
   ...queryParameter(name, description, schema),
   in: "header",
+});
+
+export const pathParameter = (name: string, description: string, schema = TEXT): Parameter => ({
+  ...queryParameter(name, description, schema),
+  in: "path",
+  required: true,
 });
 
 /** A preference, its effect, and the operations for which it has one, separated by spaces. */

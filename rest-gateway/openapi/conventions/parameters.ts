@@ -1,6 +1,6 @@
 import type { Version } from "../../conventions/version.ts";
 import type { JsonSchema, Parameter } from "../document.ts";
-import { headerParameter, objectOf, queryParameter, refer } from "../schema-parts.ts";
+import { countOf, headerParameter, objectOf, queryParameter, refer } from "../schema-parts.ts";
 
 /** Parameters of the conventions, by key. Each version has its own document. */
 export function conventionParameters(version: Version) {
@@ -28,10 +28,9 @@ export const countParameter = (name: string, description: string, minimum: numbe
 
 // The forms of a page of records, as conventions/paging.ts writes them.
 
-const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
-const LIMIT = count("Records on a page.");
-const TOTAL = count("Records in all.");
-const TOTAL_PAGES = count("Pages in all.");
+const LIMIT = countOf("Records on a page.");
+const TOTAL = countOf("Records in all.");
+const TOTAL_PAGES = countOf("Pages in all.");
 
 export const envelopeOf = (records: JsonSchema): JsonSchema =>
   objectOf(
@@ -41,13 +40,13 @@ export const envelopeOf = (records: JsonSchema): JsonSchema =>
 
 export const pageObjectOf = (records: JsonSchema): JsonSchema =>
   objectOf(
-    { content: records, page: count("From 0."), size: LIMIT, totalElements: TOTAL, totalPages: TOTAL_PAGES },
+    { content: records, page: countOf("From 0."), size: LIMIT, totalElements: TOTAL, totalPages: TOTAL_PAGES },
     "The page object: `page` from 0, and `size`.",
   );
 
 export const skipAndLimitOf = (records: JsonSchema): JsonSchema =>
   objectOf(
-    { data: records, pagination: objectOf({ skip: count("Records before these."), limit: LIMIT, total: TOTAL }) },
+    { data: records, pagination: objectOf({ skip: countOf("Records before these."), limit: LIMIT, total: TOTAL }) },
     "`skip` and `limit`, in an envelope.",
   );
 
@@ -59,7 +58,7 @@ const PAGE_URL: JsonSchema = {
 /** What the envelope refers to. */
 export const PAGE_SCHEMAS = {
   Pagination: objectOf({
-    page: { type: "integer", minimum: 1, description: "From 1." },
+    page: countOf("From 1.", 1),
     limit: LIMIT,
     total: TOTAL,
     totalPages: TOTAL_PAGES,

@@ -44,14 +44,14 @@ export type ProblemStatus = keyof typeof PROBLEMS;
 export const problems = (...statuses: readonly ProblemStatus[]): Readonly<Record<string, Reference>> =>
   errorReferences(PROBLEMS, statuses);
 
-const countOf = (description: string): Header => headerOf(description, { type: "integer", minimum: 0 });
+const numberOf = (description: string): Header => headerOf(description, { type: "integer", minimum: 0 });
 
 /** Response headers by name. */
 export const HEADERS = {
   "X-Request-Id": headerOf("The id of the request in the log. If the client sends an id, it is used."),
   "X-API-Version": headerOf("The API version of the response."),
-  "X-RateLimit-Limit": countOf("The number of requests allowed per minute. Omitted if there is no limit."),
-  "X-RateLimit-Remaining": countOf("The number of requests that may follow at once."),
+  "X-RateLimit-Limit": numberOf("The number of requests allowed per minute. Omitted if there is no limit."),
+  "X-RateLimit-Remaining": numberOf("The number of requests that may follow at once."),
   "Preference-Applied": headerOf("The preferences that took effect."),
   ETag: headerOf(
     "The version of the content, for `If-None-Match`. The version of a record can also be sent as `If-Match`.",
@@ -61,9 +61,9 @@ export const HEADERS = {
   Link: headerOf("The URLs of the pages `first`, `prev`, `next` and `last`."),
   "Set-Cookie": headerOf("Sets or deletes the session cookie, or that of a sign-in at a provider."),
   "Change-Position": CHANGE_POSITION,
-  "X-Total-Count": countOf("The total number of records."),
+  "X-Total-Count": numberOf("The total number of records."),
   "WWW-Authenticate": headerOf("The accepted authentication scheme."),
-  "Retry-After": countOf("Seconds until a retry is useful."),
+  "Retry-After": numberOf("Seconds until a retry is useful."),
 } as const satisfies Record<string, Header>;
 
 export type HeaderName = keyof typeof HEADERS;

@@ -1,7 +1,16 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
-import type { JsonSchema, Operation, Parameter, PathItem } from "../document.ts";
-import { arrayOf, objectOf, queryParameter, refer, shared, timeOf, withOptional } from "../schema-parts.ts";
+import type { JsonSchema, PathItem } from "../document.ts";
+import {
+  arrayOf,
+  objectOf,
+  pathParameter,
+  queryParameter,
+  refer,
+  shared,
+  timeOf,
+  withOptional,
+} from "../schema-parts.ts";
 import { countParameter, envelopeOf } from "./parameters.ts";
 import { answered, notModified, problems } from "./responses.ts";
 import { OPEN } from "./security.ts";
@@ -13,69 +22,61 @@ export const TASKS_TAG = {
 };
 
 const TASK = refer("schemas", "Task");
-const VERSION = shared("version", "X-API-Version");
 const TAGS = [TASKS_TAG.name];
 
-const ID: Parameter = {
-  name: "taskId",
-  in: "path",
-  description: "The id of the task.",
-  required: true,
-  schema: { type: "string", format: "uuid" },
-};
-
-const LIST: Operation = {
-  operationId: "listTasks",
-  tags: TAGS,
-  summary: "List the caller's tasks",
-  description: "The newest first, without results.",
-  parameters: [
-    countParameter("page", "The page, from 1.", 1, 1),
-    countParameter("limit", `Tasks on a page, ${MAX_LIMIT} at most.`, 1, PAGE_SIZE),
-    queryParameter("status", "Tasks with this status.", { type: "string", enum: STATUSES }),
-    ...shared("If-None-Match"),
-    ...VERSION,
-  ],
-  responses: {
-    200: answered("A page.", refer("schemas", "TaskList"), "ETag", "X-Total-Count", "Link"),
-    304: notModified(),
-    ...problems(400, 401, 403, 429, 503, 504),
-  },
-};
-
-const READ: Operation = {
-  operationId: "readTask",
-  tags: TAGS,
-  summary: "Read a task",
-  description:
-    "With its result, if it has succeeded. A task of an anonymous caller can be read by every caller who knows its id.",
-  parameters: [ID, ...shared("If-None-Match"), ...VERSION],
-  responses: {
-    200: answered("The task.", TASK, "ETag", "Retry-After"),
-    304: notModified(),
-    ...problems(400, 401, 403, 404, 429, 503, 504),
-  },
-  ...OPEN,
-};
-
-const CANCEL: Operation = {
-  operationId: "cancelTask",
-  tags: TAGS,
-  summary: "Cancel a task",
-  description: "Its work is rolled back.",
-  parameters: [ID, ...VERSION],
-  responses: {
-    200: answered("The task as it is now.", TASK, "ETag"),
-    ...problems(400, 401, 403, 404, 409, 429, 503, 504),
-  },
-  ...OPEN,
-};
+const ID = pathParameter("taskId", "The id of the task.", { type: "string", format: "uuid" });
 
 /** `/tasks` and the paths below it. */
 export const TASK_PATHS: Readonly<Record<string, PathItem>> = {
-  "/tasks": { get: LIST },
-  "/tasks/{taskId}": { get: READ },
-  "/tasks/{taskId}/cancel": { post: CANCEL },
+  "/tasks": {
+    get: {
+      operationId: "listTasks",
+      tags: TAGS,
+      summary: "List the caller's tasks",
+      description: "The newest first, without results.",
+      parameters: [
+        countParameter("page", "The page, from 1.", 1, 1),
+        countParameter("limit", `Tasks on a page, ${MAX_LIMIT} at most.`, 1, PAGE_SIZE),
+        queryParameter("status", "Tasks with this status.", { type: "string", enum: STATUSES }),
+        ...shared("If-None-Match", "version", "X-API-Version"),
+      ],
+      responses: {
+        200: answered("A page.", refer("schemas", "TaskList"), "ETag", "X-Total-Count", "Link"),
+        304: notModified(),
+        ...problems(400, 401, 403, 429, 503, 504),
+      },
+    },
+  },
+  "/tasks/{taskId}": {
+    get: {
+      operationId: "readTask",
+      tags: TAGS,
+      summary: "Read a task",
+      description:
+        "With its result, if it has succeeded. A task of an anonymous caller can be read by every caller who knows its id.",
+      parameters: [ID, ...shared("If-None-Match", "version", "X-API-Version")],
+      responses: {
+        200: answered("The task.", TASK, "ETag", "Retry-After"),
+        304: notModified(),
+        ...problems(400, 401, 403, 404, 429, 503, 504),
+      },
+      ...OPEN,
+    },
+  },
+  "/tasks/{taskId}/cancel": {
+    post: {
+      operationId: "cancelTask",
+      tags: TAGS,
+      summary: "Cancel a task",
+      description: "Its work is rolled back.",
+      parameters: [ID, ...shared("version", "X-API-Version")],
+      responses: {
+        200: answered("The task as it is now.", TASK, "ETag"),
+        ...problems(400, 401, 403, 404, 409, 429, 503, 504),
+      },
+      ...OPEN,
+    },
+  },
 };
 
 const timeOrNull = (description: string): JsonSchema => ({ ...timeOf(description), type: ["string", "null"] });

@@ -120,35 +120,22 @@ export type Tables<
   Part<Relations<SchemaOf<Choice>>, Choice extends InSchema ? Name : Choice>,
   "Row"
 >
-${["Insert", "Update"].map(written).join("")}${["Enums", "CompositeTypes"].map(named).join("")}`;
+${["Insert", "Update"].map((part) => shorthand(`Tables${part}`, "Tables", part)).join("")}\
+${["Enums", "CompositeTypes"].map((group) => shorthand(group, group, null)).join("")}`;
 
-function written(kind: string): string {
-  return `
-export type Tables${kind}<
-  Choice extends keyof Part<DefaultSchema, "Tables"> | InSchema,
-  Name extends Choice extends InSchema
-    ? keyof Part<SchemaOf<Choice>, "Tables">
-    : never = never,
-> = Part<
-  Part<
-    Part<SchemaOf<Choice>, "Tables">,
-    Choice extends InSchema ? Name : Choice
-  >,
-  "${kind}"
->
-`;
-}
-
-function named(kind: string): string {
-  return `
-export type ${kind}<
-  Choice extends keyof Part<DefaultSchema, "${kind}"> | InSchema,
-  Name extends Choice extends InSchema
-    ? keyof Part<SchemaOf<Choice>, "${kind}">
-    : never = never,
-> = Part<
-  Part<SchemaOf<Choice>, "${kind}">,
+/** `TablesInsert<"posts">` is the part Insert of posts in the group Tables; without a part, the whole type of the group. */
+function shorthand(name: string, group: string, part: string | null): string {
+  const whole = `Part<
+  Part<SchemaOf<Choice>, "${group}">,
   Choice extends InSchema ? Name : Choice
->
+>`;
+  const type = part === null ? whole : `Part<\n  ${whole.replaceAll("\n", "\n  ")},\n  "${part}"\n>`;
+  return `
+export type ${name}<
+  Choice extends keyof Part<DefaultSchema, "${group}"> | InSchema,
+  Name extends Choice extends InSchema
+    ? keyof Part<SchemaOf<Choice>, "${group}">
+    : never = never,
+> = ${type}
 `;
 }

@@ -3,7 +3,14 @@ import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { conventionParameters, countParameter } from "../../openapi/conventions/parameters.ts";
 import type { Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
-import { type Preference, preferParameter, queryParameter, refer, shared } from "../../openapi/schema-parts.ts";
+import {
+  type Preference,
+  pathParameter,
+  preferParameter,
+  queryParameter,
+  refer,
+  shared,
+} from "../../openapi/schema-parts.ts";
 import { nameIn } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
 import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
@@ -113,11 +120,6 @@ function filterParameter(api: ApiVersion, { name, operator, field, about }: Filt
 /** `{userId}` */
 export function idParameter({ description: { singular }, key }: Resource): Parameter {
   const name = pascalCase(singular);
-  return {
-    name: `${name[0]!.toLowerCase()}${name.slice(1)}Id`,
-    in: "path",
-    description: `The id of the ${singular}.`,
-    required: true,
-    schema: schemaOf(key.column.shape),
-  };
+  const id = `${name[0]!.toLowerCase()}${name.slice(1)}Id`;
+  return pathParameter(id, `The id of the ${singular}.`, schemaOf(key.column.shape));
 }
