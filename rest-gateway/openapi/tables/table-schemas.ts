@@ -46,43 +46,43 @@ export function describedSchema(catalog: Catalog, { schema: name, role }: Viewer
 /** Arguments are passed by name, so all of them must have one. */
 const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
 
+const rowOf = (
+  { comment }: VisibleTable,
+  columns: readonly Column[],
+  required: readonly Column[],
+  schemaOf: (column: Column) => JsonSchema,
+): JsonSchema =>
+  objectOf(
+    Object.fromEntries(columns.map((column) => [column.name, schemaOf(column)])),
+    plainText(comment),
+    required.map(({ name }) => name),
+  );
+
 /** `posts` for rows in responses, `posts_insert` and `posts_update` for request bodies, as far as the role may use them. */
 export function tableSchemas(schema: DescribedSchema, table: VisibleTable): [string, JsonSchema][] {
   const { readable, insertable, updatable, may } = table;
   const key = schema.tableKeys.get(table.name)!;
-  const rowOf = (columns: readonly Column[], required: readonly Column[], write: (column: Column) => JsonSchema) =>
-    objectOf(
-      Object.fromEntries(columns.map((column) => [column.name, write(column)])),
-      plainText(table.comment),
-      required.map(({ name }) => name),
-    );
   const note = (column: Column) => keyNote(schema, table, column);
   // All columns are returned without `select`.
-  const row = rowOf(readable, readable, (column) => ({
+  const row = rowOf(table, readable, readable, (column) => ({
     ...columnSchema(column, "toJson", note(column)),
     ...(column.generated === "always" && { readOnly: true }),
   }));
   const required = insertable.filter(({ isNullable, hasDefault }) => !isNullable && !hasDefault);
-  const inserted = rowOf(insertable, required, (column) =>
+  const inserted = rowOf(table, insertable, required, (column) =>
     columnSchema(column, "fromJson", note(column), defaultText(columnDefault(column))),
   );
-  const updated = rowOf(updatable, [], (column) => columnSchema(column, "fromJson", note(column)));
-  return [
-    ...(may.select ? [[key, row] as [string, JsonSchema]] : []),
-    ...(may.insert ? [[key + INSERT, inserted] as [string, JsonSchema]] : []),
-    ...(may.update ? [[key + UPDATE, updated] as [string, JsonSchema]] : []),
-  ];
+  const updated = rowOf(table, updatable, [], (column) => columnSchema(column, "fromJson", note(column)));
+  return Object.entries({
+    ...(may.select && { [key]: row }),
+    ...(may.insert && { [key + INSERT]: inserted }),
+    ...(may.update && { [key + UPDATE]: updated }),
+  });
 }
 
 /** A row as the argument of a function. Missing columns are null, even if the table declares them NOT NULL. */
-export const recordSchema = ({ readable, comment }: VisibleTable): JsonSchema =>
-  objectOf(
-    Object.fromEntries(
-      readable.map((column) => [column.name, columnSchema({ ...column, isNullable: true }, "fromJson")]),
-    ),
-    plainText(comment),
-    [],
-  );
+export const recordSchema = (table: VisibleTable): JsonSchema =>
+  rowOf(table, table.readable, [], (column) => columnSchema({ ...column, isNullable: true }, "fromJson"));
 
 /** The comment of a column and its keys. */
 export const describeColumn = (schema: VisibleSchema, table: VisibleTable, column: Column): string =>
@@ -95,21 +95,18 @@ export const describeColumn = (schema: VisibleSchema, table: VisibleTable, colum
  *   This is a Foreign Key to `users.id`.<fk table='users' column='id'/>
  */
 function keyNote({ name: schema, tables }: VisibleSchema, table: VisibleTable, { name }: Column): string {
-  const keys = table.relationships.flatMap((each) =>
-    "isOwner" in each && each.isOwner && each.columns.length === 1 && each.columns[0]![0] === name ? [each] : [],
-  );
-  const targets = keys.flatMap(({ target, columns }) =>
-    target.schema === schema ? [{ ...tables.get(target.name)!, column: columns[0]![1] }] : [],
-  );
+  const targets = table.relationships.flatMap((each) => {
+    const isKey = "isOwner" in each && each.isOwner && each.columns.length === 1 && each.columns[0]![0] === name;
+    return isKey && each.target.schema === schema
+      ? [{ ...tables.get(each.target.name)!, to: each.columns[0]![1] }]
+      : [];
+  });
   // If a column refers to a table and to a view of it, the note names the table.
   const target = targets.find(({ kind }) => kind !== "view" && kind !== "materialized view") ?? targets[0];
+  const foreign = target && `\`${target.name}.${target.to}\`.<fk table='${target.name}' column='${target.to}'/>`;
   const notes = [
     ...(table.primaryKey.includes(name) ? ["This is a Primary Key.<pk/>"] : []),
-    ...(target
-      ? [
-          `This is a Foreign Key to \`${target.name}.${target.column}\`.<fk table='${target.name}' column='${target.column}'/>`,
-        ]
-      : []),
+    ...(foreign ? [`This is a Foreign Key to ${foreign}`] : []),
   ];
   return notes.length === 0 ? "" : ["Note:", ...notes].join("\n");
 }

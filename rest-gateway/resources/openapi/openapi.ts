@@ -56,8 +56,7 @@ export class DescriptionEndpoint implements Endpoint {
   #write(catalog: Catalog, version: Version): RestAnswer {
     const { resources, lifecycle } = this.#options;
     const isDeprecated = lifecycle.isDeprecated(version);
-    const isCamel = version === 2;
-    const api = { ...this.#options, catalog, resources: resources.byName, version, isCamel, isDeprecated };
+    const api = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
     // The final newline keeps the member `deprecation` out of the document.
     const body = Buffer.from(`${JSON.stringify(resourceOpenApi(api))}\n`);
     return { ...answerOf(200, body), etag: contentTag(body) };
@@ -135,7 +134,7 @@ const usersOf = ({ resources }: ApiVersion) =>
 /** `POST /auth/register` takes and returns a record of the resource with accounts, as version 1 does. */
 function schemasOfSignUp(api: ApiVersion) {
   const users = usersOf(api);
-  const inVersion1: ApiVersion = { ...api, version: 1, isCamel: false };
+  const inVersion1: ApiVersion = { ...api, version: 1 };
   return users && signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users));
 }
 

@@ -1,4 +1,3 @@
-import { camelCase } from "../../../config/setting-types.ts";
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { conventionParameters, countParameter } from "../../openapi/conventions/parameters.ts";
 import type { Parameter, Reference } from "../../openapi/document.ts";
@@ -11,9 +10,8 @@ import {
   refer,
   shared,
 } from "../../openapi/schema-parts.ts";
-import { nameIn } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
-import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
+import { type ApiVersion, nameIn, pascalCase, relationsOf } from "./version.ts";
 
 const PREFERENCES: readonly Preference[] = [
   ["dialect=detail", 'errors are formatted as `{"detail":{"code","message"}}`', "read list create replace"],
@@ -111,10 +109,11 @@ function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter
   ];
 }
 
-function filterParameter(api: ApiVersion, { name, operator, field, about }: Filter): Parameter {
+function filterParameter(api: ApiVersion, filter: Filter): Parameter {
+  const { operator, about, field } = filter;
   const { shape } = field.column;
   const schema = operator === "has" ? schemaOf({ ...shape, isArray: false }) : textSchemaOf(shape);
-  return queryParameter(api.isCamel ? camelCase(name) : name, about, schema);
+  return queryParameter(nameIn(filter, api), about, schema);
 }
 
 /** `{userId}` */

@@ -3,19 +3,22 @@ import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventi
 import type { JsonSchema } from "../../openapi/document.ts";
 import { columnDefault, columnSchema } from "../../openapi/json-schema.ts";
 import { arrayOf, defaultText, objectOf, refer, withOptional } from "../../openapi/schema-parts.ts";
-import { LINKS, nameIn } from "../request.ts";
+import { LINKS } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
-import { type ApiVersion, keyOf, relationsOf } from "./version.ts";
+import { type ApiVersion, keyOf, nameIn, relationsOf } from "./version.ts";
 
 /** `User`, a record in a response; `UserCreate`, `UserReplace` and `UserUpdate`, request bodies; `UserList`. */
 export function resourceSchemas(api: ApiVersion, resource: Resource): [string, JsonSchema][] {
-  return [
-    [keyOf(api, resource, "record"), recordSchema(api, resource)],
-    [keyOf(api, resource, "create"), createSchema(api, resource)],
-    [keyOf(api, resource, "replace"), replaceSchema(api, resource)],
-    [keyOf(api, resource, "update"), updateSchema(api, resource)],
-    [keyOf(api, resource, "list"), listSchema(api, resource)],
-  ];
+  const always = resource.fields.filter(({ write }) => write === "always");
+  const { required: _, ...update } = inputSchema(api, resource, always, () => "");
+  const schemas = {
+    record: recordSchema(api, resource),
+    create: createSchema(api, resource),
+    replace: inputSchema(api, resource, always, usualText),
+    update,
+    list: listSchema(api, resource),
+  };
+  return Object.entries(schemas).map(([part, schema]) => [keyOf(api, resource, part as keyof typeof schemas), schema]);
 }
 
 /** Every field is present, unless `fields` selects others. */
@@ -46,12 +49,11 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
     const { isNullable } = relation.field.column;
     return [nameIn(relation, api), isNullable ? { anyOf: [link, { type: "null" }] } : link];
   });
-  const others = [...collections.keys(), ...Object.keys(description.actions)];
   const changes = isWritable(resource) ? ["update", "delete"] : [];
-  const named = [...others, ...changes].map((name): Property => [name, link]);
-  const properties = Object.fromEntries([["self", link], ...related, ...named]);
+  const others = [...collections.keys(), ...Object.keys(description.actions), ...changes];
+  const properties = [["self", link], ...related, ...others.map((name) => [name, link])];
   const about = api.version === 2 ? "Available operations." : "Available operations, if `fields` names `_links`.";
-  return { ...objectOf(properties, about), readOnly: true };
+  return { ...objectOf(Object.fromEntries(properties), about), readOnly: true };
 }
 
 /** `given` is the field whose value is in the path. */
@@ -60,16 +62,6 @@ export function createSchema(api: ApiVersion, resource: Resource, given: Resourc
   const schema = inputSchema(api, resource, fields, usualText);
   return resource.description.hasAccount ? withOptional(schema, ACCOUNT_PROPERTIES) : schema;
 }
-
-const replaceSchema = (api: ApiVersion, resource: Resource) =>
-  inputSchema(api, resource, alwaysWritten(resource), usualText);
-
-function updateSchema(api: ApiVersion, resource: Resource): JsonSchema {
-  const { required: _, ...schema } = inputSchema(api, resource, alwaysWritten(resource), () => "");
-  return schema;
-}
-
-const alwaysWritten = ({ fields }: Resource) => fields.filter(({ write }) => write === "always");
 
 type Property = readonly [name: string, schema: JsonSchema];
 

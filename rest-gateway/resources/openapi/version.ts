@@ -1,3 +1,4 @@
+import { camelCase } from "../../../config/setting-types.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { signUpSchemas } from "../../auth/openapi.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
@@ -37,8 +38,6 @@ export type ApiVersion = ApiOptions & {
   readonly catalog: Catalog;
   readonly resources: Resources;
   readonly version: Version;
-  /** Whether the names of fields are in camelCase. */
-  readonly isCamel: boolean;
   readonly isDeprecated: boolean;
 };
 
@@ -74,6 +73,10 @@ function wordOf({ name, singular }: Description, resources: Resources): string {
 /** `blog post` → `BlogPost` */
 export const pascalCase = (text: string): string =>
   text.replace(/(?:^|[^a-zA-Z0-9]+)([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+/** The name of a field, a relation or a filter: in camelCase since version 2. */
+export const nameIn = ({ name }: { readonly name: string }, { version }: Pick<ApiVersion, "version">): string =>
+  version === 1 ? name : camelCase(name);
 
 /** Relations to resources that are served. */
 export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource): Relation[] =>

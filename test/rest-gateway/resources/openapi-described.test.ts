@@ -15,7 +15,6 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
   return resourceOpenApi({
     ...{
       version: 2,
-      isCamel: true,
       isDeprecated: false,
       catalog,
       resources,
@@ -97,7 +96,6 @@ test("without tasks and resources the document has no paths for them", () => {
   const described = documentOf([PRODUCTS, MAKERS], {
     hasTasks: true,
     version: 1,
-    isCamel: false,
     isDeprecated: true,
   });
   expect(openApiFaults(described)).toEqual([]);
