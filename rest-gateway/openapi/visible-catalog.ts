@@ -1,6 +1,7 @@
 import {
   type Catalog,
   type Column,
+  type DatabaseFunction,
   quoteName,
   type Schema,
   type Table,
@@ -8,6 +9,7 @@ import {
   type TablePrivilege,
 } from "../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "../../db/catalog/grants.ts";
+import { rawBodyOf } from "../table/plan/call.ts";
 
 /** What a role may use of a catalog, which is the content of every description. */
 export type VisibleCatalog = Omit<Catalog, "schemas"> & { readonly schemas: ReadonlyMap<string, VisibleSchema> };
@@ -54,6 +56,10 @@ export function visibleCatalog(catalog: Catalog, role: string | null): VisibleCa
   });
   return { ...catalog, schemas: new Map(usable.map((schema) => [schema.name, { ...schema, ...inSchema(schema) }])) };
 }
+
+/** Whether `/rpc` can call it: arguments are passed by name, or the body is the only one. */
+export const isCallable = (fn: DatabaseFunction): boolean =>
+  fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
 
 const functionsOf = (schemas: Iterable<Schema>) =>
   [...schemas].flatMap(({ functions }) => [...functions.values()].flat());

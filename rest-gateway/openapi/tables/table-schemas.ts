@@ -1,10 +1,9 @@
 import type { Catalog, Column, DatabaseFunction } from "../../../db/catalog/catalog.ts";
-import { rawBodyOf } from "../../table/plan/call.ts";
 import { noSuchSchema } from "../../table/problem.ts";
 import type { JsonSchema } from "../document.ts";
 import { columnDefault, columnSchema } from "../json-schema.ts";
 import { componentKeys, defaultText, objectOf, paragraphs, plainText } from "../schema-parts.ts";
-import { type VisibleSchema, type VisibleTable, visibleCatalog } from "../visible-catalog.ts";
+import { isCallable, type VisibleSchema, type VisibleTable, visibleCatalog } from "../visible-catalog.ts";
 import { ERROR, FILTER } from "./responses.ts";
 
 /** The reader of a description, and the schema that it describes. With the role null, everything is described. */
@@ -42,9 +41,6 @@ export function describedSchema(catalog: Catalog, { schema: name, role }: Viewer
     functionKeys: componentKeys(functions.keys()),
   };
 }
-
-/** Arguments are passed by name, so all of them must have one. */
-const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
 
 const rowOf = (
   { comment }: VisibleTable,

@@ -1,6 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type VisibleCatalog, type VisibleSchema, type VisibleTable, visibleCatalog } from "../visible-catalog.ts";
-import { functionType, isCallable } from "./function.ts";
+import { functionType, isUsable } from "./function.ts";
 import { layOut } from "./layout.ts";
 import { tableType } from "./table.ts";
 import {
@@ -57,14 +57,14 @@ function schemaType({ tables, functions, enums, composites }: VisibleSchema, cat
       [...tables].filter(([, table]) => isWanted(table)),
       (table) => tableType(table, catalog),
     );
-  const callable = [...functions].map(([name, overloads]) => [name, overloads.filter(isCallable)] as const);
+  const usable = [...functions].map(([name, overloads]) => [name, overloads.filter(isUsable)] as const);
   return openObject([
     ["Tables", relations((table) => !isView(table))],
     ["Views", relations(isView)],
     [
       "Functions",
       openEntries(
-        callable.filter(([, overloads]) => overloads.length > 0),
+        usable.filter(([, overloads]) => overloads.length > 0),
         (overloads) => functionType(overloads, catalog),
       ),
     ],

@@ -1,6 +1,5 @@
 import type { DatabaseFunction, FunctionArgument, FunctionResult, TypeShape } from "../../../db/catalog/catalog.ts";
-import { rawBodyOf } from "../../table/plan/call.ts";
-import type { VisibleCatalog, VisibleTable } from "../visible-catalog.ts";
+import { isCallable, type VisibleCatalog, type VisibleTable } from "../visible-catalog.ts";
 import { rowMembers } from "./table.ts";
 import {
   array,
@@ -42,12 +41,11 @@ function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunc
   ]);
 }
 
-/** Whether a function can be called with named arguments or with the whole body, or read as a field of a row. */
-export function isCallable(called: DatabaseFunction): boolean {
-  const all = called.arguments;
-  const isReadOnly = called.volatility !== "volatile";
-  const isField = isReadOnly && all.length === 1 && all[0]!.shape.category === "composite" && !all[0]!.shape.isArray;
-  return isField || all.every(({ name }) => name !== "") || rawBodyOf(called) !== null;
+/** Whether a function can be called, or read as a field of a row. */
+export function isUsable(fn: DatabaseFunction): boolean {
+  const [first, ...others] = fn.arguments;
+  const isOfRow = first?.shape.category === "composite" && !first.shape.isArray && others.length === 0;
+  return isCallable(fn) || (isOfRow && fn.volatility !== "volatile");
 }
 
 /** The reason why every call of the function fails; null if calls can succeed. */
