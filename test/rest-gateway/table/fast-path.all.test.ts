@@ -88,30 +88,19 @@ describe("a request makes one round trip to the database", () => {
     }
   });
 
-  test.each([
-    ["articles?id=eq.x", "in id"],
-    ["articles?id=eq.x&title=eq.y&author_id=gt.1", "in id"],
-    ["articles?created_at=gt.2026-02-30", "in created_at"],
-  ])("even if the database rejects it because of a value that is certain: %s", async (path, details) => {
-    const before = waits();
-    const { status, json } = await rest(path);
-    expect([status, json.details, waits() - before]).toEqual([400, details, 1]);
-  });
-
-  test.each([
-    ["articles?id=in.(1,x)", "in id", 1],
-    // The second one begins after the first value.
-    ["articles?id=eq.x&created_at=gt.2026-01-01", "in id", 2],
-  ])("and more to find which value the database rejects: %s", async (path, details, more) => {
-    const before = waits();
-    const { status, json } = await rest(path);
-    expect([status, json.details, waits() - before]).toEqual([400, details, 1 + more]);
-  });
+  test.each(["articles?id=eq.x&title=eq.y", "articles?id=in.(1,x)", "articles?created_at=gt.2026-02-30"])(
+    "even if the database rejects it because of a value in a filter: %s",
+    async (path) => {
+      const before = waits();
+      const { status, json } = await rest(path);
+      expect([status, json.details, waits() - before]).toEqual([400, null, 1]);
+    },
+  );
 
   test.each([
     ["c100", "in c100"],
     ["c101", null],
-  ])("and reads at most 100 values for this: %s", async (column, details) => {
+  ])("and a second one to find which of 100 values in a body the database rejects: %s", async (column, details) => {
     const dates = Object.fromEntries(
       Array.from({ length: 120 }, (_, i) => [`c${String(i + 1).padStart(3, "0")}`, "2026-01-01"]),
     );
