@@ -144,13 +144,14 @@ export const host = z
   .string()
   .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be a host name or an IP address, without a port");
 
-const secretText = z
+/** Text that keys are derived from; "" is unset. */
+export const secret = z
   .string()
   .refine((text) => !isHttp(text), "must be a secret, not a URL: list the issuer of the tokens in JWT_ISSUERS")
   .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
 
-/** Text that keys are derived from, or JSON Web Keys; "" is unset. */
-export const secret = parsedBy(secretText, (text) => {
+/** The same, or JSON Web Keys. */
+export const secretOrKeys = parsedBy(secret, (text) => {
   if (isJwk(text)) readJwks(text);
   return text;
 });

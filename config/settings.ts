@@ -33,6 +33,7 @@ import {
   roleClaim,
   rsaKey,
   secret,
+  secretOrKeys,
   servedSchemas,
   switchOrFunction,
   webhookSecret,
@@ -139,7 +140,7 @@ export const SETTINGS = {
     "demo: run db/seed.sql of the application at each start. none: do not. When unset, demo on the embedded database, otherwise none.",
   ),
   JWT_SECRET: setting(
-    secret,
+    secretOrKeys,
     "",
     "Secret that signs access tokens (HS256). For the embedded database it is generated and kept in DATA_DIR; with DATABASE_URL it is required. With MIGRATE=off it may also be a JSON Web Key or a key set.",
   ),

@@ -81,10 +81,14 @@ const attribute = requiredText.transform((name): ClaimPath => [name]);
 /** A URL, or the path of a file, which a row of the table must not name. */
 const metadata = (sources: Sources) =>
   parsedBy(requiredText, (text): SamlSettings["metadata"] => {
-    if (!sources.isTable && !/^https?:/.test(text)) return { xml: readFile(text).trim() };
-    const { error } = providerUrl(sources).safeParse(text);
-    if (error) throw new Error(error.issues[0]!.message);
-    return { url: text };
+    if (sources.isTable || /^https?:/.test(text)) {
+      const { error } = providerUrl(sources).safeParse(text);
+      if (error) throw new Error(error.issues[0]!.message);
+      return { url: text };
+    }
+    const xml = readFile(text).trim();
+    if (xml === "") throw new Error("names an empty file");
+    return { xml };
   });
 
 const privateKey = (sources: Sources) =>

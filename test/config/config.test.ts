@@ -451,6 +451,11 @@ describe("with MIGRATE=off", () => {
     ],
   ])("%s is rejected", (_what, secret, message) => expect(errorOf({ ...foreign, JWT_SECRET: secret })).toBe(message));
 
+  test("a key for second factors may be any text, also one like a JSON Web Key", () => {
+    const text = '{"kty":"oct","k":"no key that verifies tokens"}';
+    expect(readConfig({ ...foreign, API_KEY_REQUIRED: "off", MFA_KEY: text }).mfaKey).toBe(text);
+  });
+
   test("JWT_SECRET is optional when no API key is required", () => {
     expect(readConfig({ ...foreign, API_KEY_REQUIRED: "off" }).jwtSecret).toBe("");
     expect(errorOf(foreign)).toBe("JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL");

@@ -73,6 +73,7 @@ test.each<[unknown, string]>([
     [{ ...SAML, metadata: "/nowhere" }],
     "[0].metadata names a file that cannot be read: ENOENT: no such file or directory, open '/nowhere'",
   ],
+  [[{ ...SAML, metadata: write(" \n") }], "[0].metadata names an empty file"],
   [
     [{ ...SAML, keys: [{ ...PAIR, privateKey: "x" }] }],
     "[0].keys[0].privateKey must be the PEM of an RSA private key of at least 2048 bits",
