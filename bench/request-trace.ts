@@ -3,42 +3,41 @@ import { fileURLToPath } from "node:url";
 import pino from "pino";
 import { configure } from "../app/configured.ts";
 import { startService } from "../service/start.ts";
+import type { Road, Trace, TracedFile } from "./roads.ts";
 
 /**
- * Prints which files of the product a warm request passes, and how often it returns to one, as JSON:
+ * Prints which files of the product a warm request passes, as a `Trace` in JSON:
  *
- *   node bench/request-trace.ts DATABASE_URL PATH [BODY]
+ *   node bench/request-trace.ts DATABASE_URL ROAD
  *
  * A breakpoint at the start of each function notes the call, with the functions that are running, and does not stop.
  */
 type Call = { readonly file: string; readonly name: string; readonly line: number; readonly stack: string };
 
-type RequestTrace = {
-  readonly status: number;
-  /** In the order in which the request enters them. */
-  readonly files: readonly string[];
-  /** Calls of a function that was not called before, in a file in which no function is running although one has been called. */
-  readonly returns: readonly string[];
-  /** The same calls, of any function. */
-  readonly entries: number;
-};
-
 const ROOT = new URL("../", import.meta.url).href;
 const REQUESTS_TO_WARM = 30;
+const REQUESTS_TO_TRACE = 3;
 
-const [databaseUrl = "", path = "", body] = process.argv.slice(2);
+const [databaseUrl = "", json = ""] = process.argv.slice(2);
+const { as, method, path, body }: Road = JSON.parse(json);
 const settings = { DATABASE_URL: databaseUrl, JWT_SECRET: "a secret of this trace, long enough for HS256", PORT: "0" };
-const environment = { ...settings, HOST: "127.0.0.1", SEED: "none", ADVISOR: "off", TASK_CONCURRENCY: "0" };
+const environment = { ...settings, HOST: "127.0.0.1", SEED: "demo", ADVISOR: "off", TASK_CONCURRENCY: "0" };
 const { config, application } = await configure({ folder: "demo", environment });
 const service = await startService(config, pino({ level: "silent" }), { application, defersGraphQL: true });
-const headers = { apikey: service.tokens.issueKey("anon"), ...(body && { "Content-Type": "application/json" }) };
-const request = { headers, ...(body && { method: "POST", body }) };
+const { tokens } = service;
+const ada = { id: "1", name: "Ada Lovelace", role: "authenticated", permissions: [] };
+const credential =
+  as === "anyone"
+    ? { apikey: tokens.issueKey("anon") }
+    : { Authorization: `Bearer ${tokens.issuePair(ada).accessToken}` };
+const headers = { ...credential, ...(body !== null && { "Content-Type": "application/json" }) };
+const request = { method, headers, ...(body !== null && { body: JSON.stringify(body) }) };
 const send = async () => {
   const response = await fetch(service.url + path, request);
-  await response.text();
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
   // The work after the response belongs to the request.
   await new Promise((resolve) => setTimeout(resolve, 100));
-  return response.status;
 };
 for (let i = 0; i < REQUESTS_TO_WARM; i++) await send();
 
@@ -72,11 +71,14 @@ for (const { scriptId, url, functions } of result.filter(({ url }) => isOurs(url
   }
 }
 await send();
-calls.length = 0;
-const status = await send();
-const traced = calls.slice();
+const traces: Trace[] = [];
+for (let i = 0; i < REQUESTS_TO_TRACE; i++) {
+  calls.length = 0;
+  await send();
+  traces.push(traceOf(calls));
+}
 session.disconnect();
-console.log(JSON.stringify({ status, ...traceOf(traced) } satisfies RequestTrace));
+console.log(JSON.stringify(inAll(traces)));
 await service.stop();
 process.exit();
 
@@ -88,22 +90,30 @@ function fileOf(url: string): string {
   return fileURLToPath(url).slice(fileURLToPath(ROOT).length);
 }
 
-function traceOf(traced: readonly Call[]): Omit<RequestTrace, "status"> {
-  const files = new Set<string>();
-  const functions = new Set<string>();
+function traceOf(traced: readonly Call[]): Trace {
+  const files = new Map<string, Set<string>>();
   const returns: string[] = [];
-  let entries = 0;
   let last = "";
   for (const { file, name, line, stack } of traced) {
-    const running = stack.match(/file:\/\/[^:)]+/g)!.map(fileOf);
+    const running = (stack.match(/file:\/\/[^:)]+/g) ?? []).map(fileOf);
+    const functions = files.get(file);
     // The first two are the breakpoint and the function itself.
-    const isEntered = files.has(file) && file !== last && !running.slice(2).includes(file);
-    const label = `${file} ${name || "(anonymous)"}:${line}`;
-    if (isEntered) entries++;
-    if (isEntered && !functions.has(label)) returns.push(label);
-    functions.add(label);
-    files.add(file);
+    const isReturn = functions && file !== last && !running.slice(2).includes(file);
+    const label = `${name || "(anonymous)"}:${line}`;
+    if (isReturn && !functions.has(label)) returns.push(`${file} ${label}`);
+    files.set(file, (functions ?? new Set()).add(label));
     last = file;
   }
-  return { files: [...files], returns, entries };
+  return { files: [...files].map(([file, labels]) => ({ file, functions: namesIn(labels) })), returns };
+}
+
+function namesIn(labels: ReadonlySet<string>): string[] {
+  return [...new Set([...labels].map((label) => label.split(":")[0]!))].filter((name) => /^#?\w+$/.test(name));
+}
+
+/** What timers do meanwhile is not in all of them. */
+function inAll([first, ...others]: readonly Trace[]): Trace {
+  const isInAll = ({ file }: TracedFile) => others.every(({ files }) => files.some((each) => each.file === file));
+  const isReturn = (place: string) => others.every(({ returns }) => returns.includes(place));
+  return { files: first!.files.filter(isInAll), returns: first!.returns.filter(isReturn) };
 }

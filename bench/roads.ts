@@ -1,33 +1,98 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { MODULE_NAMES } from "../config/modules.ts";
 import { startScratchCluster } from "../db/cluster/embedded.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 
-/** Path, and the body of a POST. */
-const ROADS: Readonly<Record<string, readonly string[]>> = {
-  table: ["/rest/v1/articles?select=title,author:users(name)"],
-  GraphQL: [
-    "/graphql",
-    JSON.stringify({ query: "{ articles(first: 10) { edges { node { title author { name } } } } }" }),
-  ],
-  resource: ["/articles?limit=10"],
+const ROOT = join(import.meta.dirname, "..");
+const TRACE = join(ROOT, "bench/request-trace.ts");
+const TOUR = join(ROOT, "docs/tour.md");
+
+/** A request of the demo. `as`: whose credential it has. */
+export type Road = {
+  readonly request: string;
+  readonly as: "anyone" | "Ada";
+  readonly method: "GET" | "POST" | "PATCH";
+  readonly path: string;
+  readonly body: unknown;
 };
 
-const TRACE = `${import.meta.dirname}/request-trace.ts`;
+const road = (as: Road["as"], method: Road["method"], path: string, body: unknown = null): Road => ({
+  request: `${method} ${path}${body === null ? "" : ` ${JSON.stringify(body)}`}`,
+  ...{ as, method, path, body },
+});
 
-/** Prints the files of each road, on a new database of the demo. */
-export async function printRoads(): Promise<void> {
+/** One of each kind. */
+export const ROADS: readonly Road[] = [
+  road("anyone", "GET", "/rest/v1/articles?select=title,author:users(name)"),
+  road("anyone", "POST", "/graphql", { query: "{ article(id: 1) { title author { name } } }" }),
+  road("Ada", "PATCH", "/articles/1", { title: "Notes" }),
+];
+
+export type TracedFile = {
+  readonly file: string;
+  /** The functions with a name, in the order in which they are called first. */
+  readonly functions: readonly string[];
+};
+
+export type Trace = {
+  /** In the order in which the request enters them. */
+  readonly files: readonly TracedFile[];
+  /** Calls of a function that was not called before, in a file in which no function is running although one has been called. */
+  readonly returns: readonly string[];
+};
+
+/** Sends the request to a service of its own, until it is warm, and traces it. The database has the demo and its data. */
+export async function trace(databaseUrl: string, road: Road): Promise<Trace> {
+  const { stdout } = await promisify(execFile)(process.execPath, [TRACE, databaseUrl, JSON.stringify(road)], {
+    cwd: ROOT,
+  });
+  return JSON.parse(stdout);
+}
+
+/** What docs/tour.md says of each road. */
+const describeRoad = ({ request }: Road, { files }: Trace): string =>
+  [
+    `## \`${request}\``,
+    "",
+    `It passes ${files.length} files:`,
+    "",
+    ...files.map(({ file, functions }, i) => `${i + 1}. \`${file}\`${functionsOf(functions)}`),
+    "",
+  ].join("\n");
+
+/** Further ones are found from these. */
+const MAX_FUNCTIONS = 3;
+const functionsOf = (functions: readonly string[]) =>
+  functions
+    .slice(0, MAX_FUNCTIONS)
+    .map((name, i) => `${i === 0 ? ": " : ", "}\`${name}\``)
+    .join("");
+
+/** The files that docs/tour.md lists for the road. */
+export function listedFiles({ request }: Road): string[] {
+  const section = readFileSync(TOUR, "utf8").split(`## \`${request}\`\n`)[1]?.split("\n## ")[0] ?? "";
+  return [...section.matchAll(/^\d+\. `([^`]+)`/gm)].map(([, file]) => file!);
+}
+
+/** Prints what the tour says of each road, on a new database of the demo. `writes`: makes it the tour. */
+export async function printRoads(writes: boolean): Promise<void> {
   const cluster = await startScratchCluster();
   try {
     const url = cluster.url("postgres");
     await migrate(url, () => {}, { folder: "demo/db/migrations", modules: MODULE_NAMES, userId: "bigint" });
-    for (const [name, request] of Object.entries(ROADS)) {
-      const trace = execFileSync(process.execPath, [TRACE, url, ...request], { cwd: `${import.meta.dirname}/..` });
-      const { status, files, entries } = JSON.parse(trace.toString());
+    const described: string[] = [];
+    for (const each of ROADS) {
+      const traced = await trace(url, each);
+      described.push(describeRoad(each, traced));
       process.stdout.write(
-        `\n${name}: ${files.length} files, ${entries} returns (${status})\n  ${files.join("\n  ")}\n`,
+        `\n${described.at(-1)}${traced.returns.map((place) => `   returns to ${place}\n`).join("")}`,
       );
     }
+    const [start] = readFileSync(TOUR, "utf8").split("\n## `");
+    if (writes) writeFileSync(TOUR, `${[start, ...described].join("\n").trimEnd()}\n`);
   } finally {
     await cluster.remove();
   }

@@ -2,14 +2,15 @@ import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-const HELP = `npm run weight [-- --roads]
+const HELP = `npm run weight [-- --roads] [-- --write]
 
 Prints how many lines each room of the project has, and how many its budget allows; the core, the parts, the tests, and the words
 of the documentation. test/weight.test.ts fails when a room has grown by more than a tenth over its budget.
 
 Options
-  --roads    prints which files a warm request of each kind passes; takes half a minute
-  --write    makes today's lines the budget of each room that has grown or shrunk, in build/weight.json
+  --roads    prints which files a warm request of each kind passes, instead of the lines; takes half a minute
+  --write    makes today's lines the budget of each room that has grown or shrunk, in build/weight.json; with --roads, writes
+             the files of each road into docs/tour.md
   --help     this text
 `;
 
@@ -98,7 +99,10 @@ function report(rooms: Readonly<Record<string, number>>): string {
 if (import.meta.main) {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({ options: { roads: flag, write: flag, help: flag } });
-  if (values.write) writeFileSync(BUDGET, `${JSON.stringify(weighRooms(), null, 2)}\n`);
-  process.stdout.write(values.help ? HELP : report(weighRooms()));
-  if (values.roads) await (await import("../bench/roads.ts")).printRoads();
+  if (values.help) process.stdout.write(HELP);
+  else if (values.roads) await (await import("../bench/roads.ts")).printRoads(values.write === true);
+  else {
+    if (values.write) writeFileSync(BUDGET, `${JSON.stringify(weighRooms(), null, 2)}\n`);
+    process.stdout.write(report(weighRooms()));
+  }
 }
