@@ -2,7 +2,7 @@ import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
-import { budgetLimits } from "../db/admission/budget-limits.ts";
+import { budgetLimits } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/changes-config.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";

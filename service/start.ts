@@ -12,9 +12,7 @@ import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { mistakeIn } from "../db/errors.ts";
 import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
-import { Intake } from "../http/limits/intake.ts";
 import { LimitLog } from "../http/limits/limit-log.ts";
-import { Patience } from "../http/limits/patience.ts";
 import { RateLimit } from "../http/limits/rate-limit.ts";
 import { SharedRates } from "../http/limits/shared-rates.ts";
 import { Turns } from "../http/limits/turns.ts";
@@ -114,10 +112,12 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let opened: OpenParts | undefined;
   const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
   const early = openEarly({ ...base, url: () => url }, admin === null);
-  const patience = new Patience({ running: Math.max(2, Math.floor(limited.dbPoolShort / 2)) });
-  const turns = new Turns({ time: limited.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
-  const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
-  const intake = new Intake({ waiting, isBusy: () => patience.isBusy() });
+  const turns = new Turns({
+    time: limited.maxQueueTime,
+    running: Math.max(2, Math.floor(limited.dbPoolShort / 2)),
+    waiting: () => app?.database.waiting ?? 0,
+    onPause: () => app?.database.sendReads(),
+  });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -125,7 +125,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    turns: { of: turns, intake, addressOf },
+    turns: { of: turns, addressOf },
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
       { ...OF_STARTING, health: admin ? null : health, pages: early.pages },
       REST,

@@ -1,7 +1,8 @@
+import { getHeapStatistics } from "node:v8";
+import type { Config } from "../../config/config.ts";
 import { problem } from "../../problems/problem.ts";
+import type { DatabaseLimits } from "../limits.ts";
 import { NETWORKS_PER_SITE, siteOf } from "../network.ts";
-import type { BudgetLimits } from "./budget-limits.ts";
-import { type Account, Accounts, type Held } from "./byte-accounts.ts";
 
 /**
  * What clients make the service hold:
@@ -21,6 +22,28 @@ export type Kind = "responses" | "messages" | "streams" | "bodies" | "subscripti
 
 /** A response, a socket, … that the service destroys if memory is short. It then closes its holding. */
 export type Holder = { destroy(): void };
+
+/** Maximum bytes; 0 means no limit. */
+export type BudgetLimits = { readonly total: number; readonly perAddress: number };
+
+export type BudgetSettings = Pick<Config, "clientMemory"> & Pick<DatabaseLimits, "clientMemoryPerAddress">;
+
+const MEBIBYTE = 1_048_576;
+/** Of the heap: the least part that the total takes of a small heap, and that of a large one. */
+const SMALL_HEAP = 1 / 4;
+const LARGE_HEAP = 1 / 16;
+/** Until the share of a large heap exceeds it. */
+const SMALL_TOTAL = 64 * MEBIBYTE;
+
+/** By default the total is a sixteenth of the heap that V8 has, up to 64 MiB a quarter. One network may hold a quarter of the total. */
+export function budgetLimits(
+  { clientMemory, clientMemoryPerAddress }: BudgetSettings,
+  heap = getHeapStatistics().heap_size_limit,
+): BudgetLimits {
+  const share = Math.max(heap * LARGE_HEAP, Math.min(heap * SMALL_HEAP, SMALL_TOTAL));
+  const total = clientMemory === "" ? Math.floor(share) : clientMemory;
+  return { total, perAddress: clientMemoryPerAddress ?? Math.floor(total / 4) };
+}
 
 /** A holding or a network of fewer bytes is not ended when memory is short. */
 const LARGE = 16_384;
@@ -177,7 +200,7 @@ export class ByteBudget {
 
 /** Ends the holder of the most bytes of a kind, if one holds much. */
 function endLargest({ large }: Account, kind: Kind): void {
-  let largest: Held | null = null;
+  let largest: Holding | null = null;
   for (const holding of large ?? [])
     if (holding.kind === kind && holding.bytes > (largest?.bytes ?? 0)) largest = holding;
   largest?.end();
@@ -281,3 +304,64 @@ export class Recipient extends Holding {
     this.isContinued = isContinued;
   }
 }
+
+/**
+ * What the clients of one network make the service hold, or the networks of one site. `ending` are the holdings that can be ended,
+ * `large` those of many bytes.
+ */
+type Account = {
+  readonly name: string;
+  /** Of a network, the account of its site, if it has one. */
+  readonly site: Account | null;
+  bytes: number;
+  /** Open holdings; of a site, its networks with open holdings. */
+  open: number;
+  /** Null for a site. */
+  ending: Set<Holding> | null;
+  large: Set<Holding> | null;
+};
+
+/** The accounts of networks with open holdings, and of their sites. */
+class Accounts {
+  readonly networks = new Map<string, Account>();
+  readonly #sites = new Map<string, Account>();
+
+  /** That of a network or a site. */
+  get(name: string): Account | undefined {
+    return this.networks.get(name) ?? this.#sites.get(name);
+  }
+
+  /** The account of a network, with one more open holding. */
+  open(network: string): Account {
+    const known = this.networks.get(network);
+    if (known) {
+      known.open++;
+      return known;
+    }
+    const siteName = siteOf(network);
+    const account = newAccount(network, siteName === null ? null : this.#openSite(siteName));
+    this.networks.set(network, account);
+    return account;
+  }
+
+  #openSite(name: string): Account {
+    const known = this.#sites.get(name);
+    if (known) known.open++;
+    const site = known ?? newAccount(name, null);
+    this.#sites.set(name, site);
+    return site;
+  }
+
+  /** The account has one open holding less. */
+  close(account: Account): void {
+    const { name, site } = account;
+    if (--account.open > 0) return;
+    this.networks.delete(name);
+    if (site !== null && --site.open === 0) this.#sites.delete(site.name);
+  }
+}
+
+const newAccount = (name: string, site: Account | null): Account => ({
+  ...{ name, site, bytes: 0, open: 1 },
+  ...{ ending: null, large: null },
+});

@@ -1,13 +1,19 @@
+import type { Socket } from "node:net";
+import { SHORT_RUN } from "../../db/admission/admission.ts";
 import { FairQueue, QueueLimit } from "../../db/admission/fair-queue.ts";
 import { Bulk } from "./bulk.ts";
-import type { Patience } from "./patience.ts";
 
 export type TurnsOptions = {
   /** Milliseconds that requests may wait; 0 for no limit. */
   readonly time: number;
+  /** Maximum messages that may be handled at the same time, of those that were started less than SHORT_RUN ago. */
+  readonly running: number;
+  /** Requests that wait for the database. */
+  waiting?(): number;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  readonly patience: Patience;
+  /** The part of the time since the last call in which the process was busy. */
+  readonly utilization?: () => number;
   /** Called at the end of a turn, and before a message for which requests would wait: what they send together is sent then. */
   onPause?(): void;
 };
@@ -33,7 +39,7 @@ const TURN_OF_MESSAGES = 0.5;
 /** Milliseconds. Work that was done at once is counted if it took longer: then something else may have waited for it. */
 const COUNTED = 1;
 
-/** Milliseconds after which it is found out again whether messages may have their turn. */
+/** Milliseconds after which it is found out again whether messages may have their turn, and connections be read. */
 const PAUSE = 10;
 
 /** This many requests may always wait, even if each takes long. */
@@ -49,6 +55,7 @@ const LEAST = 200;
 export class Turns {
   /** What clients send in bulk is read in turns too. */
   readonly bulk = new Bulk();
+  readonly intake: Intake;
   readonly #queue = new FairQueue<Work>({ isCounted: (_client, { refuse }) => refuse !== undefined });
   readonly #limit: QueueLimit;
   readonly #now: () => number;
@@ -64,10 +71,15 @@ export class Turns {
   /** The work of the present moment. `client` is null if it has not waited. */
   #running: { readonly work: Work; readonly client: string | null; readonly start: number } | null = null;
 
-  constructor({ time, patience, now = () => performance.now(), onPause = () => {} }: TurnsOptions) {
+  constructor({ time, running, waiting = () => 0, now = () => performance.now(), ...more }: TurnsOptions) {
+    const { utilization = utilizationOfLoop(), onPause = () => {} } = more;
     this.#now = now;
-    this.#patience = patience;
+    this.#patience = new Patience(running, utilization);
     this.#onPause = onPause;
+    this.intake = new Intake(() => {
+      const room = FULL - this.waiting - waiting();
+      return room > 0 || this.#patience.isBusy(this.#now()) ? room : FULL;
+    });
     this.#limit = new QueueLimit({ least: time && LEAST, time, now });
   }
 
@@ -105,7 +117,7 @@ export class Turns {
     // Continues after the promises of this work that are already settled: their callbacks are part of it.
     queueMicrotask(() => process.nextTick(this.#continueTurn));
     const done = work.run();
-    if (work.message !== undefined) this.#patience.noteMessage(start, done, this.#wake);
+    if (work.message !== undefined) this.#patience.noteMessage(start, done, this.#now, this.#wake);
   }
 
   readonly #wake = (): void => {
@@ -164,4 +176,179 @@ export class Turns {
     this.#run(next.item, next.client, now);
     return true;
   }
+}
+
+/** If a request came within so many milliseconds, messages may have to wait. */
+const RECENT = 1000;
+
+/** The process is busy if it was for more than this part of the last milliseconds. */
+const BUSY = 0.6;
+const MEASURED = 10;
+
+/**
+ * The part of the time that messages have even if the process is busy, and the milliseconds that they may save. They have the same part
+ * of the time of the database, at all places that they may use at the same time.
+ */
+const SHARE = 0.25;
+const MAX_SAVED = 20;
+
+/** Milliseconds. A message that is handled longer counts as this: it may wait for something else. */
+const MAX_HANDLED = 100;
+
+/** Messages with fewer bytes are short. A document or filter of 1,000 fields or values takes several milliseconds at once. */
+const SHORT_MESSAGE = 4096;
+
+/** Milliseconds that a message may take. Beyond that, requests wait for it. */
+const SHORT_TIME = 2;
+
+/** The part of the time that messages may take beyond SHORT_TIME while requests come: so one request in a hundred waits for them. */
+const SHARE_OF_LONG = 0.01;
+
+/**
+ * Decides when the messages of sockets wait for requests: while the process is busy and they have used their share of its time, while
+ * as many as may use the database at the same time are being handled, or have been for longer than their share, and long ones after
+ * messages that took long. Without requests they never wait. All times are milliseconds of a monotonic clock.
+ */
+class Patience {
+  readonly #running: number;
+  readonly #utilization: () => number;
+  /** When each message that is being handled was started, oldest first. */
+  readonly #started = new Set<{ readonly at: number }>();
+  #requestAt = Number.NEGATIVE_INFINITY;
+  #measuredAt = Number.NEGATIVE_INFINITY;
+  #isBusy = false;
+  /** What messages may use while the process is busy. */
+  #saved = MAX_SAVED;
+  /** How long they may be handled, which is mostly by the database. */
+  #savedHandling = 0;
+  /** That of the time beyond SHORT_TIME. Long messages wait while it is negative. */
+  #savedLong = 0;
+
+  constructor(running: number, utilization: () => number) {
+    this.#running = running;
+    this.#utilization = utilization;
+  }
+
+  noteRequest(now: number): void {
+    this.#requestAt = now;
+  }
+
+  /** Whether requests come. */
+  isNeeded(now: number): boolean {
+    return now - this.#requestAt <= RECENT;
+  }
+
+  /** Follows a message that was started. `handled` may be a promise. Calls back when a message that waits may have its turn. */
+  noteMessage(now: number, handled: unknown, clock: () => number, onHandled: () => void): void {
+    if (!(handled instanceof Promise)) return;
+    const message = { at: now };
+    this.#started.add(message);
+    const end = () => {
+      this.#started.delete(message);
+      const ended = clock();
+      if (this.isNeeded(ended)) this.#savedHandling -= Math.min(MAX_HANDLED, ended - now);
+      onHandled();
+    };
+    handled.then(end, end);
+  }
+
+  /** Counts the time that a message has used. */
+  use(now: number, milliseconds: number): void {
+    this.#saved -= milliseconds;
+    if (this.isNeeded(now)) this.#savedLong -= Math.max(0, milliseconds - SHORT_TIME);
+  }
+
+  /** Whether the process was busy in the last milliseconds. */
+  isBusy(now: number): boolean {
+    this.#measure(now);
+    return this.#isBusy;
+  }
+
+  /** Messages with fewer bytes may have their turn. */
+  limit(now: number): number {
+    if (!this.isNeeded(now)) return Number.POSITIVE_INFINITY;
+    for (const message of this.#started) {
+      if (now - message.at < SHORT_RUN) break;
+      this.#started.delete(message);
+    }
+    if ((this.isBusy(now) && this.#saved <= 0) || this.#savedHandling < 0 || this.#started.size >= this.#running)
+      return 0;
+    return this.#savedLong < 0 ? SHORT_MESSAGE : Number.POSITIVE_INFINITY;
+  }
+
+  #measure(now: number): void {
+    const elapsed = now - this.#measuredAt;
+    if (elapsed < MEASURED) return;
+    this.#isBusy = this.#utilization() > BUSY;
+    this.#saved = Math.min(MAX_SAVED, this.#saved + elapsed * SHARE);
+    this.#savedHandling = Math.min(MAX_SAVED, this.#savedHandling + elapsed * SHARE * this.#running);
+    this.#savedLong = Math.min(0, this.#savedLong + elapsed * SHARE_OF_LONG);
+    this.#measuredAt = now;
+  }
+}
+
+function utilizationOfLoop(): () => number {
+  let last = performance.eventLoopUtilization();
+  return () => {
+    const before = last;
+    last = performance.eventLoopUtilization();
+    return performance.eventLoopUtilization(last, before).utilization;
+  };
+}
+
+/** While so many requests wait, no further ones are read. */
+const FULL = 100;
+
+/**
+ * Reads no more requests than a busy process can handle: while many wait, a connection is not read after its response, and TCP lets its
+ * client wait. To read a request only to refuse it would take half the time of a simple read. Of the clients that wait, the one comes
+ * first whose connections were read least often.
+ */
+class Intake {
+  /** How many connections may be read. Requests that wait for a slow database do not keep the process from refusing others. */
+  readonly #room: () => number;
+  readonly #held = new FairQueue<Socket>();
+  /** The running requests of each connection. */
+  readonly #running = new WeakMap<Socket, number>();
+  /** Set while connections are held. */
+  #timer: NodeJS.Timeout | null = null;
+  #isPlanned = false;
+
+  constructor(room: () => number) {
+    this.#room = room;
+  }
+
+  /** To be called for each request. */
+  received(socket: Socket): void {
+    this.#running.set(socket, (this.#running.get(socket) ?? 0) + 1);
+  }
+
+  /** To be called after each response. */
+  answered(client: () => string, socket: Socket): void {
+    const running = this.#running.get(socket)! - 1;
+    this.#running.set(socket, running);
+    if (this.#timer === null) {
+      if (this.#room() > 0) return;
+      this.#timer = setInterval(this.#readNext, PAUSE);
+    }
+    if (!this.#isPlanned) setImmediate(this.#readNext);
+    this.#isPlanned = true;
+    // Node itself pauses a connection whose client does not read the responses of its pipelined requests.
+    if (running > 0 || socket.writableNeedDrain || socket.destroyed || socket.isPaused()) return;
+    socket.pause();
+    this.#held.add(client(), socket);
+  }
+
+  /** After a response, and in intervals: the process must be idle to find out that it is not busy. */
+  readonly #readNext = (): void => {
+    this.#isPlanned = false;
+    for (let room = this.#room(); room > 0 && this.#held.size > 0; room--) {
+      const { client, item } = this.#held.take()!;
+      this.#held.use(client, 1);
+      item.resume();
+    }
+    if (this.#held.size > 0) return;
+    clearInterval(this.#timer!);
+    this.#timer = null;
+  };
 }

@@ -6,7 +6,6 @@ import type { CallerResolver, RequestIdentity } from "../../identity/caller-reso
 import { type Problem, problem } from "../../problems/problem.ts";
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { Taken } from "../limits/clients.ts";
-import type { Intake } from "../limits/intake.ts";
 import type { RateLimit } from "../limits/rate-limit.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
@@ -50,7 +49,7 @@ export type PipelineOptions = {
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
   /** Shares the time of the process among the networks. Null: every request is handled at once. */
-  readonly turns: { readonly of: Turns; readonly intake: Intake; readonly addressOf: AddressReader } | null;
+  readonly turns: { readonly of: Turns; readonly addressOf: AddressReader } | null;
   /** Until the service is ready, an envelope rejects the requests of its path. */
   readonly starting: Routes<HttpEnvelope | AlwaysOnInterface>;
   /** Called with the name of the setting whose limit has rejected a request. */
@@ -123,10 +122,10 @@ export class Pipeline {
     const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
     const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
     const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
-    if (!isAtOnce) turns.intake.received(request.socket);
+    if (!isAtOnce) turns.of.intake.received(request.socket);
     readToEnd(request, response);
     response.once("close", () => {
-      if (!isAtOnce) turns.intake.answered(client, request.socket);
+      if (!isAtOnce) turns.of.intake.answered(client, request.socket);
       const method = request.method!;
       const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
       const milliseconds = performance.now() - start;

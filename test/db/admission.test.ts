@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Admission, SHORT_RUN, Slot } from "../../db/admission/admission.ts";
-import type { BudgetLimits } from "../../db/admission/budget-limits.ts";
-import { ByteBudget, Recipient } from "../../db/admission/byte-budget.ts";
+import { type BudgetLimits, ByteBudget, Recipient } from "../../db/admission/byte-budget.ts";
 
 type Options = Partial<BudgetLimits> & {
   slots?: number;

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { budgetLimits } from "../../db/admission/budget-limits.ts";
-import { ByteBudget, type Holding, KINDS, Recipient } from "../../db/admission/byte-budget.ts";
+import { ByteBudget, budgetLimits, type Holding, KINDS, Recipient } from "../../db/admission/byte-budget.ts";
 import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
 
 const MEBIBYTE = 1_048_576;

@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { Intake } from "../../http/limits/intake.ts";
+import { Turns } from "../../http/limits/turns.ts";
 
-/** A server whose requests are read as an `Intake` decides. The path of a request is `/client/number`. */
+/** A server whose requests are read as `Turns.intake` decides. The path of a request is `/client/number`. */
 async function open() {
   const state = { waiting: 0, isBusy: true };
   const received: string[] = [];
-  const intake = new Intake({ waiting: () => state.waiting, isBusy: () => state.isBusy });
+  const utilization = () => (state.isBusy ? 1 : 0);
+  const { intake } = new Turns({ time: 0, running: 1, waiting: () => state.waiting, utilization });
   const server = createServer((request, response) => {
     const client = request.url!.split("/")[1]!;
     received.push(request.url!.slice(1));
@@ -97,7 +98,7 @@ test("a connection that is held is read when the process is not busy any more", 
 
 test("a connection is not held while a request that it has sent runs, because Node may have stopped to parse it", () => {
   let waiting = 100;
-  const intake = new Intake({ waiting: () => waiting, isBusy: () => true });
+  const { intake } = new Turns({ time: 0, running: 1, waiting: () => waiting, utilization: () => 1 });
   const socket = new Socket();
   intake.received(socket);
   intake.received(socket);

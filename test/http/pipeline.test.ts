@@ -3,8 +3,6 @@ import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/transport/envelope.ts";
-import { Intake } from "../../http/limits/intake.ts";
-import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { Pipeline } from "../../http/pipeline/pipeline.ts";
@@ -82,8 +80,7 @@ test.each([
       rateLimit: null,
       // So slow that each request takes longer than a turn.
       turns: {
-        of: new Turns({ time: 1, patience: new Patience({ running: 2 }), now: () => (now += 100) }),
-        intake: new Intake({ waiting: () => 0, isBusy: () => true }),
+        of: new Turns({ time: 1, running: 2, now: () => (now += 100) }),
         addressOf: () => "203.0.113.7",
       },
       onLimit: (setting) => limits.push(setting),

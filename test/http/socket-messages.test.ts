@@ -2,7 +2,6 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { Patience } from "../../http/limits/patience.ts";
 import { receiveMessages } from "../../http/limits/socket-messages.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import { POLL } from "../support/until.ts";
@@ -30,7 +29,8 @@ test("the messages of a socket are handled in order, and while a long one waits,
   const turns = new Turns({
     time: 0,
     now: () => now,
-    patience: new Patience({ running: 10, utilization: () => 0 }),
+    running: 10,
+    utilization: () => 0,
   });
   const { handled, first, second } = await openSockets(turns);
   turns.add({ client: () => "user 1", run: () => {}, refuse: () => {} });

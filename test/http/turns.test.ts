@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 
 /** Works such as `ada 1`, each of which takes 3 milliseconds: more than a turn. */
@@ -16,7 +15,8 @@ class Process {
   constructor(time = 0) {
     this.#turns = new Turns({
       time,
-      patience: new Patience({ running: 2, utilization: () => this.utilization, now: () => this.now }),
+      running: 2,
+      utilization: () => this.utilization,
       now: () => this.now,
       onPause: () => this.steps.push("pause"),
     });
@@ -77,7 +77,7 @@ test("the others are handled in later turns, between which other work is done", 
 
 test("all work that a request has at once is done before the next request", async () => {
   const steps: string[] = [];
-  const turns = new Turns({ time: 0, patience: new Patience({ running: 2 }), now: () => 0 });
+  const turns = new Turns({ time: 0, running: 2, now: () => 0 });
   for (const name of ["first", "second", "third"])
     turns.add({
       client: () => "ada",

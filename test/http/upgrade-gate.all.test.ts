@@ -5,7 +5,6 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { Clients } from "../../http/limits/clients.ts";
-import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
 import { Routes } from "../../http/pipeline/routes.ts";
@@ -311,7 +310,7 @@ async function openGate(accept: (socket: WebSocket) => void = () => {}) {
     isAllowedOrigin: () => true,
     addressOf: () => "",
     clients: new Clients(),
-    turns: new Turns({ time: 0, patience: new Patience({ running: 2 }) }),
+    turns: new Turns({ time: 0, running: 2 }),
     rateLimit: null,
     onSocketError: () => {},
   });
