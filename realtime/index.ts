@@ -4,11 +4,11 @@ import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { IdentityChange, Notifications } from "../db/follow/notifications.ts";
 import type { Rights } from "../db/rights/rights.ts";
-import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
+import type { SocketRoute, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { Peers } from "../http/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
-import { isRefusal } from "../problems/problem.ts";
+import { isRefusal, type Problem } from "../problems/problem.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast-endpoint.ts";
 import { ChannelAccess } from "./channel-access.ts";
@@ -113,7 +113,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
 }
 
 /** Refuses an upgrade without a key, or with one that is not valid. */
-async function refusalOf({ identity }: UpgradeRequest, needsKey: boolean): Promise<UpgradeRefusal | null> {
+async function refusalOf({ identity }: UpgradeRequest, needsKey: boolean): Promise<Problem | null> {
   try {
     await identity.caller({ needsKey });
     return null;

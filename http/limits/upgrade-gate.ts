@@ -6,10 +6,10 @@ import type { CallerResolver, RequestIdentity } from "../../identity/caller-reso
 import { type Problem, problem } from "../../problems/problem.ts";
 import type { HttpLimits } from "../limits.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
-import { closingText, RETRY_SECONDS } from "../pipeline/response.ts";
+import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Routes } from "../pipeline/routes.ts";
 import { discard } from "./bulk.ts";
-import { type Client, type Clients, IntervalCount } from "./clients.ts";
+import { type Client, type Clients, IntervalCount, type Taken } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { type MessageListener, receiveMessages } from "./socket-messages.ts";
@@ -45,9 +45,6 @@ export type SocketExchange = UpgradeRequest & {
   ping(payload: string): void;
 };
 
-/** The response to an upgrade that is rejected. */
-export type UpgradeRefusal = { readonly status: number; readonly message: string };
-
 /** The sockets of one path. */
 export type SocketRoute = {
   /** The sub-protocol that a client must offer; null if the path has none. */
@@ -55,7 +52,7 @@ export type SocketRoute = {
   /** Reads the API key in the URL, if it is not the parameter `api_key`. */
   apiKeyIn?(url: string): string | null;
   /** Why the upgrade is rejected; null if it is accepted. */
-  refuse?(upgrade: UpgradeRequest): Promise<UpgradeRefusal | null>;
+  refuse?(upgrade: UpgradeRequest): Promise<Problem | null>;
   accept(socket: WebSocket, exchange: SocketExchange): void;
 };
 
@@ -152,8 +149,8 @@ export class UpgradeGate {
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const refusal = this.#refuse(request, route);
     const upgrade = { request, requestId: requestIdOf(request), identity };
-    if (taken?.isOver) respond(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
-    else if (refusal !== null || !route) respond(socket, refusal ?? 404, limits);
+    if (taken?.isOver) reject(socket, tooMany(taken), limits);
+    else if (refusal !== null || !route) reject(socket, refusal ?? problem("nothing here"), limits);
     else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, limits);
     else this.#open(upgrade, socket, head, route);
   }
@@ -166,14 +163,13 @@ export class UpgradeGate {
     headers: readonly string[],
   ): Promise<void> {
     try {
-      const problem = await route.refuse!(upgrade);
       // The limits may have been reached meanwhile.
-      const status = problem?.status ?? this.#refuse(upgrade.request, route);
-      if (status === null) this.#open(upgrade, socket, head, route);
-      else respond(socket, status, headers, problem?.message);
+      const refusal = (await route.refuse!(upgrade)) ?? this.#refuse(upgrade.request, route);
+      if (refusal === null) this.#open(upgrade, socket, head, route);
+      else reject(socket, refusal, headers);
     } catch (error) {
       this.#options.onSocketError(error as Error);
-      respond(socket, 503, headers);
+      reject(socket, problem("service not ready", { state: "not ready" }), headers);
     }
   }
 
@@ -198,25 +194,22 @@ export class UpgradeGate {
     });
   }
 
-  /** The status with which the upgrade is rejected, or null. */
-  #refuse(request: IncomingMessage, route: SocketRoute | null): number | null {
+  #refuse(request: IncomingMessage, route: SocketRoute | null): Problem | null {
     const { isAllowedOrigin, addressOf } = this.#options;
     const limits = this.#options.limits();
-    if (!this.#isOpen) return 503;
-    if (ambiguityOf(request) !== null) return 400;
-    if (!route) return 404;
+    if (!this.#isOpen) return problem("service not ready", { state: "draining" });
+    const ambiguity = ambiguityOf(request);
+    if (ambiguity !== null) return problem("invalid request", { message: ambiguity });
+    if (!route) return problem("nothing here");
     const { origin } = request.headers;
-    if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
+    if (origin !== undefined && !isAllowedOrigin(origin)) return problem("foreign page");
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
-    if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
+    if (route.protocol !== null && !offered.includes(route.protocol))
+      return problem("invalid request", { message: `the socket must offer the sub-protocol ${route.protocol}` });
     const client = this.#options.clients.of(networkOf(addressOf(request)));
-    const isFull = client.isFull("sockets", limits.wsMaxConnectionsPerAddress);
-    return isFull ? this.#over("address_sockets", client, 429) : null;
-  }
-
-  #over(setting: string, client: Client, status: number): number {
-    this.#options.onLimit?.(setting, client);
-    return status;
+    if (!client.isFull("sockets", limits.wsMaxConnectionsPerAddress)) return null;
+    this.#options.onLimit?.("address_sockets", client);
+    return problem("too many connections of the address");
   }
 
   #operationCounter(websocket: WebSocket, client: Client): SocketExchange["countOperation"] {
@@ -226,7 +219,7 @@ export class UpgradeGate {
       const taken = rateLimit?.countOperation(client, knownName, cost) ?? null;
       if (!taken?.isOver) return null;
       if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
-      return problem("too many requests", { retryAfter: taken.retryAfter });
+      return tooMany(taken);
     };
   }
 
@@ -275,11 +268,11 @@ export class UpgradeGate {
   }
 }
 
-/** In `headers`, names and values alternate. */
-function respond(socket: Duplex, status: number, headers: readonly string[], message = ""): void {
-  const isTemporary = status === 503 || status === 429;
-  const retry = isTemporary && !headers.includes("Retry-After") ? ["Retry-After", RETRY_SECONDS] : [];
-  const body = message === "" ? "" : JSON.stringify({ error: message });
+const tooMany = ({ retryAfter }: Taken) => problem("too many requests", { retryAfter });
+
+/** In `headers`, names and values alternate. The reason is for programs: browsers do not show it. */
+function reject(socket: Duplex, { status, code, message, more }: Problem, headers: readonly string[]): void {
+  const retry = status === 503 || status === 429 ? ["Retry-After", String(more.retryAfter ?? RETRY_SECONDS)] : [];
   // Closes both directions: a client that never closes its own would keep the connection open.
-  socket.end(closingText(status, [...headers, ...retry], body), () => socket.destroy());
+  socket.end(closingResponse(status, code, message, [...headers, ...retry]), () => socket.destroy());
 }

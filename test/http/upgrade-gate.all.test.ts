@@ -117,7 +117,7 @@ describe("the upgrade", () => {
   });
 
   test.each([
-    ["no sub-protocol", { protocol: null }, 400],
+    ["no sub-protocol", { protocol: null }, 400, "the socket must offer the sub-protocol graphql-transport-ws"],
     ["an empty sub-protocol", { protocol: "" }, 400],
     ["the older sub-protocol", { protocol: "graphql-ws" }, 400],
     ["a sub-protocol in capitals", { protocol: "GRAPHQL-TRANSPORT-WS" }, 400],
@@ -125,11 +125,12 @@ describe("the upgrade", () => {
     ["no key", { headers: { "Sec-WebSocket-Key": "" } }, 400],
     ["an invalid key", { headers: { "Sec-WebSocket-Key": "abc" } }, 400],
     ["another version", { headers: { "Sec-WebSocket-Version": "99" } }, 426],
-    ["two Host headers", { headers: { "X: y\r\nHost": "elsewhere" } }, 400],
+    ["two Host headers", { headers: { "X: y\r\nHost": "elsewhere" } }, 400, "the header host must not be sent twice"],
     ["two Authorization headers", { headers: { Authorization: "Bearer a", AUTHORIZATION: "Bearer b" } }, 400],
-  ])("with %s is %s", async (_what, options, status) => {
+  ])("with %s is %s", async (_what, options, status, reason = "") => {
     const raw = await upgrade(service.url, options);
     expect((await raw.head()).status).toBeOneOf([status, ...(status === 426 ? [400] : [])]);
+    await expect.poll(() => raw.text).toContain(reason);
   });
 
   test("to another protocol is ignored, and the request is served over HTTP/1.1", async () => {
