@@ -13,10 +13,9 @@ import type { DatabaseLimits } from "./limits.ts";
 import { registerPools, transactionTimes } from "./pool-metrics.ts";
 import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
-import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
-import { preRequestOf } from "./transaction/pre-request.ts";
+import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/identity.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
-import type { Failure } from "./transaction/transaction-plan.ts";
+import { type Failure, preRequestOf } from "./transaction/transaction-plan.ts";
 import { PrimaryClient } from "./wire/primary.ts";
 
 type DatabaseSettings = BudgetSettings &
@@ -251,7 +250,7 @@ export class Database {
 
   /** Sends the reads that wait for others to share a connection with. */
   sendReads(): void {
-    for (const { sharedReads } of [this.#data, this.#admin, this.#service]) sharedReads.send();
+    for (const transactions of [this.#data, this.#admin, this.#service]) transactions.sendReads();
     this.replicas?.sendReads();
   }
 

@@ -27,7 +27,7 @@ export function registerPools(
   const trips = "Round trips to the database, one per transaction. Each read that shares a round trip counts as one.";
   metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
   const shared = "Reads that were sent on one connection together with others.";
-  metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.sharedReads.count) });
+  metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.sharedReads) });
   const cancelled = "Statements that exceeded their statement timeout.";
   metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
   metrics.gauge({

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
-import { comparePositions } from "../db/changes/change.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
-import type { Start } from "../db/changes/position.ts";
+import { comparePositions, type Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import type { ByteBudget, Holding } from "../db/admission/byte-budget.ts";
-import { comparePositions } from "../db/changes/change.ts";
-import type { Start } from "../db/changes/position.ts";
+import { comparePositions, type Start } from "../db/changes/position.ts";
 
 /** What identifies a channel of a client across connections. */
 export type ChannelIdentity = {

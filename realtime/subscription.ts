@@ -1,5 +1,4 @@
-import { comparePositions, laterOf } from "../db/changes/change.ts";
-import type { Start } from "../db/changes/position.ts";
+import { comparePositions, laterOf, type Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import type { VisibleChange } from "../db/rights/watch.ts";
 import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { reloaded } from "../config/reload.ts";
-import type { LiveSettings } from "../db/transaction/live-settings.ts";
+import type { LiveSettings } from "../db/follow/live-settings.ts";
 
 /**
  * Reads the settings of the environment again, and applies those that can change while the service runs. Listeners are called even if

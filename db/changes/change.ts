@@ -1,3 +1,5 @@
+import type { Position } from "./position.ts";
+
 /** Which JSON a value of a type becomes. Domains have the shape of their type. */
 export type ValueShape =
   | { readonly kind: "text" | "number" | "boolean" | "json" | "timestamp" }
@@ -44,12 +46,6 @@ export type ChangedTable = {
  */
 export type Image = readonly (string | null | undefined)[];
 
-/**
- * A place in the order of all changes: the position of the commit in the write-ahead log, and the index in its transaction,
- * from 1. Index 0 names no change: it follows everything that was committed before this position of the log.
- */
-export type Position = { readonly lsn: bigint; readonly index: number };
-
 /** A committed change of one row, or a TRUNCATE of its table. */
 export type Change = {
   readonly position: Position;
@@ -64,9 +60,3 @@ export type Change = {
   /** The row before the change, as far as the replica identity has it; null for an INSERT and a TRUNCATE. */
   readonly old: Image | null;
 };
-
-/** Negative if `a` precedes `b`, 0 if they are equal. */
-export const comparePositions = (a: Position, b: Position): number =>
-  a.lsn < b.lsn ? -1 : a.lsn > b.lsn ? 1 : a.index - b.index;
-
-export const laterOf = <P extends Position>(a: P, b: P): P => (comparePositions(a, b) < 0 ? b : a);

@@ -2,10 +2,10 @@ import { pieces } from "../admission/pieces.ts";
 import type { Rights } from "../rights/rights.ts";
 import { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
-import { type Change, comparePositions } from "./change.ts";
+import type { Change } from "./change.ts";
 import { computeColumns } from "./computed-columns.ts";
 import type { ChangeFeed } from "./feed.ts";
-import { type Start, withoutSnapshot } from "./position.ts";
+import { comparePositions, type Start, withoutSnapshot } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 import {
   type Apart,

@@ -1,10 +1,10 @@
 import { problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
 import { within } from "../repeat.ts";
-import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
+import type { Change } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
-import type { Mark } from "./position.ts";
-import { isIn, parseStartIn, type Start, startAfter, textOfStart } from "./position.ts";
+import type { Mark, Position, Start } from "./position.ts";
+import { comparePositions, isIn, laterOf, parseStartIn, startAfter, textOfStart, withPublished } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
@@ -168,11 +168,11 @@ export class ChangeFeed implements ChangeSink {
 
   /** The text of a position, for clients. */
   textOf = (start: Start, stream = this.#stream): string =>
-    textOfStart(this.#publication?.withPublished(start) ?? start, stream);
+    textOfStart(this.#publication ? withPublished(start, this.#publication.published.named) : start, stream);
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
-    if (this.#stream === "") return this.#source?.mark ?? null;
+    if (this.#stream === "") return this.#source?.resting.mark ?? null;
     return { stream: this.#stream, position: this.#ring.end };
   }
 

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { pause } from "../repeat.ts";
-import { comparePositions, laterOf, type Position } from "./change.ts";
+import { comparePositions, laterOf, type Position } from "./position.ts";
 import { DESCRIBED, DESCRIBED_AGAIN, type Entry, type Found, LENGTH_BYTES, type SharedLog } from "./shared-log.ts";
 import type { ChangeSink } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { comparePositions, type Position } from "./change.ts";
+import { comparePositions, type Position } from "./position.ts";
 import { QuerySnapshot } from "./query-snapshot.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import { DESCRIBED_AGAIN, type Entry, LENGTH_BYTES, type SharedLog } from "./shared-log.ts";

@@ -1,5 +1,4 @@
-import type { Mark } from "./position.ts";
-import { RestingMark } from "./resting-mark.ts";
+import { RestingMark } from "./position.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
 import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
@@ -15,9 +14,9 @@ export type LogicalSourceOptions = SlotReaderOptions & {
  * Each process has a replication slot.
  */
 export class LogicalSource implements ChangeSource {
+  readonly resting = new RestingMark();
   readonly #reader: SlotReader;
   #decoder: StreamDecoder | null = null;
-  readonly #mark = new RestingMark();
   #sink: ChangeSink | null = null;
   /** Resolves when changes are wanted. */
   #wanted = Promise.withResolvers<void>();
@@ -33,9 +32,9 @@ export class LogicalSource implements ChangeSource {
         const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
         return Promise.race([this.#wanted.promise, ended]);
       },
-      look: (end) => this.#mark.look(pool, end),
+      look: (end) => this.resting.look(pool, this.#reader.stream, end),
       open: (beginning) => {
-        this.#mark.forget();
+        this.resting.forget();
         this.#decoder = new StreamDecoder(onTable);
         this.#decoder.start(this.#sink!, pool, beginning);
         return this.#decoder;
@@ -51,11 +50,6 @@ export class LogicalSource implements ChangeSource {
       slot,
       lag: isStreaming && end !== null ? this.#decoder!.lagBehind(end) : { bytes: 0, seconds: 0 },
     };
-  }
-
-  get mark(): Mark | null {
-    const { position } = this.#mark;
-    return position && { stream: this.#reader.stream, position };
   }
 
   start(): void {

@@ -1,5 +1,17 @@
 import { createHash } from "node:crypto";
-import { type Change, comparePositions, type Position } from "./change.ts";
+import type pg from "pg";
+
+/**
+ * A place in the order of all changes: the position of the commit in the write-ahead log, and the index in its transaction,
+ * from 1. Index 0 names no change: it follows everything that was committed before this position of the log.
+ */
+export type Position = { readonly lsn: bigint; readonly index: number };
+
+/** Negative if `a` precedes `b`, 0 if they are equal. */
+export const comparePositions = (a: Position, b: Position): number =>
+  a.lsn < b.lsn ? -1 : a.lsn > b.lsn ? 1 : a.index - b.index;
+
+export const laterOf = <P extends Position>(a: P, b: P): P => (comparePositions(a, b) < 0 ? b : a);
 
 /** A position that later queries see: they see every change up to here. */
 export type Mark = {
@@ -58,6 +70,18 @@ export function isAfter(start: Start, { lsn, snapshot }: Moment): boolean {
   return [...seen.running].every((xid) => xid >= snapshot.end || snapshot.running.has(xid));
 }
 
+/** The published tables in the text of positions after `since`, when the last of them was published. */
+export type NamedTables = { readonly since: Moment; readonly text: string };
+
+/** The start with what its text says of the published tables. */
+export const withPublished = (start: Start, tables: NamedTables | null): Start => ({
+  published: tables !== null && isAfter(start, tables.since) ? tables.text : "",
+  ...start,
+});
+
+/** What a change says of its transaction; `xid` is its number modulo 2³². */
+type Commit = { readonly position: Position; readonly xid: number };
+
 /** Whether a query sees a committed transaction. `xid` is its number modulo 2³². */
 export function sees({ end, running }: Snapshot, xid: number): boolean {
   const number = nearest(xid, end);
@@ -68,11 +92,11 @@ export function sees({ end, running }: Snapshot, xid: number): boolean {
 const nearest = (xid: number, end: bigint): bigint => end + BigInt.asIntN(32, BigInt(xid) - end);
 
 /** Whether a reader that started at `start` must get the change. */
-export const follows = ({ position, xid }: Change, start: Start): boolean =>
+export const follows = ({ position, xid }: Commit, start: Start): boolean =>
   comparePositions(position, start) > 0 && !(start.snapshot && sees(start.snapshot, xid));
 
 /** Whether the change, and so every later one, was committed after `start`: its transaction began after the snapshot. */
-export const isCommittedAfter = ({ position, xid }: Change, { snapshot, ...start }: Start): boolean =>
+export const isCommittedAfter = ({ position, xid }: Commit, { snapshot, ...start }: Start): boolean =>
   comparePositions(position, start) > 0 && (!snapshot || nearest(xid, snapshot.end) >= snapshot.end);
 
 /**
@@ -145,4 +169,35 @@ export const walStream = (systemIdentifier: string, timeline: string, database: 
 export function streamName(...identifiers: readonly string[]): string {
   const digest = createHash("sha256").update(identifiers.join(" ")).digest();
   return digest.readUIntBE(0, 4).toString(36);
+}
+
+/** A position of the log, and the first transaction that certainly began after it. */
+type Candidate = { readonly stream: string; readonly lsn: bigint; readonly next: bigint };
+
+/**
+ * Finds a position of the write-ahead log up to which queries see every change, while the log is not decoded and no change has a
+ * position. A commit is in the log before queries see it, so a position is used when every transaction that began before it has ended.
+ */
+export class RestingMark {
+  /** Queries see every change up to here. Null if there is none yet. */
+  mark: Mark | null = null;
+  #candidate: Candidate | null = null;
+
+  forget(): void {
+    this.#candidate = null;
+    this.mark = null;
+  }
+
+  /** `end` is the end of the log of this stream, read before this call. */
+  async look(pool: pg.Pool, stream: string, end: bigint): Promise<void> {
+    const { rows } = await pool.query<{ oldest: string; next: string }>(
+      `select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
+    );
+    const { oldest, next } = rows[0]!;
+    if ((this.#candidate ?? this.mark)?.stream !== stream) this.forget();
+    this.#candidate ??= { stream, lsn: end, next: BigInt(next) };
+    if (BigInt(oldest) < this.#candidate.next) return;
+    this.mark = { stream, position: { lsn: this.#candidate.lsn, index: 0 } };
+    this.#candidate = null;
+  }
 }

@@ -1,9 +1,8 @@
 import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
-import type { Position } from "./change.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
-import type { Start } from "./position.ts";
+import type { Position, Start } from "./position.ts";
 import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
 import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
 import { keyOf, PublishedTables } from "./published-tables.ts";
@@ -43,6 +42,7 @@ const FORBIDDEN = "42501";
  * never makes a write of the application fail.
  */
 export class Publication {
+  readonly published = new PublishedTables();
   readonly #options: PublicationOptions;
   readonly #runs: Debounced;
   #hasRead = false;
@@ -62,7 +62,6 @@ export class Publication {
   #tables = new Map<string, TableState>();
   #state: PublicationState = WHOLE;
   #onTables = (_recreated: ReadonlySet<string>) => {};
-  readonly #published = new PublishedTables();
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -104,17 +103,12 @@ export class Publication {
 
   /** Throws `feedGap` if changes of the table after `since` may be missing. */
   refuseMissed(table: TableName, since: Start): void {
-    if (this.#published.isMissing(table, since)) throw feedGap();
+    if (this.published.isMissing(table, since)) throw feedGap();
   }
 
   /** Where those of these tables were published that were not when the process began. */
   startsOf(tables: readonly TableName[]): readonly Position[] {
-    return this.#published.startsOf(tables);
-  }
-
-  /** The start with what its text says of the published tables. */
-  withPublished(start: Start): Start {
-    return { published: this.#published.textAt(start), ...start };
+    return this.published.startsOf(tables);
   }
 
   /** Calls back after each run that has found other tables than the run before, with those that others have replaced. */
@@ -132,7 +126,7 @@ export class Publication {
     const known = table?.relations.find(isOf(oid))?.oldColumns;
     const isLogged = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
     const isNamed = table ? columns.every(({ name }) => table.columns.includes(name)) : true;
-    const isReplacement = !table && this.#published.hadOther(quoteName({ schema, name }), oid);
+    const isReplacement = !table && this.published.hadOther(quoteName({ schema, name }), oid);
     if (isNamed && !isReplacement && (known === undefined || isLogged)) return null;
     return this.#runs
       .settled()
@@ -199,9 +193,9 @@ export class Publication {
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
-    const recreated = this.#published.follow(tables);
+    const recreated = this.published.follow(tables);
     if (!isSame) this.#onTables(recreated);
-    await this.#published.settle(pool);
+    await this.published.settle(pool);
     if (isLocked) this.#runs.later();
   }
 

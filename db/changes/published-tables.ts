@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
-import type { Position } from "./change.ts";
-import { isAfter, type Moment, parseSnapshot, type Start } from "./position.ts";
+import { isAfter, type Moment, type NamedTables, type Position, parseSnapshot, type Start } from "./position.ts";
 import type { TableState } from "./publication-state.ts";
 
 /** Maximum digits of an OID in base 36. */
@@ -20,9 +19,8 @@ export class PublishedTables {
   /** For the tables that were published after the first run; null until `settle`. */
   readonly #since = new Map<string, Moment | null>();
   #first: Moment | null = null;
-  /** When the last table was published, as far as that is known; null until `settle`. */
-  #last: Moment | null = null;
-  /** The published tables, in positions. */
+  /** What positions say of the tables, so that another process knows whether they are the same; null until `settle`. */
+  named: NamedTables | null = null;
   #text = "";
   /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
   readonly #digests = new Map<number, string>();
@@ -32,11 +30,11 @@ export class PublishedTables {
     const tables = new Map(found.filter(({ isPublished }) => isPublished).map((table) => [keyOf(table), table]));
     const added = [...tables].filter(([key, table]) => !isSame(this.#tables.get(key), table)).map(([key]) => key);
     if (this.#first !== null) for (const key of added) this.#since.set(key, null);
-    if (added.length > 0) this.#last = null;
     this.#tables = tables;
     this.#digests.clear();
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
     this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
+    this.named = this.named && added.length === 0 ? { ...this.named, text: this.#text } : null;
     const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
     for (const table of found) this.#oids.set(keyOf(table), table.oid);
     return new Set(recreated);
@@ -44,24 +42,16 @@ export class PublishedTables {
 
   /** To be called when the changes of the published tables arrive. */
   async settle(pool: Pick<pg.Pool, "query">): Promise<void> {
-    if (this.#last !== null) return;
+    if (this.named !== null) return;
     const moment = await readMoment(pool);
     this.#first ??= moment;
-    this.#last = moment;
+    this.named = { since: moment, text: this.#text };
     for (const [key, since] of this.#since) this.#since.set(key, since ?? moment);
   }
 
   /** Whether another table has had the name last. */
   hadOther(key: string, oid: number): boolean {
     return (this.#oids.get(key) ?? oid) !== oid;
-  }
-
-  /**
-   * What a position says of the published tables, so that another process knows whether they are still the same; "" for a position before
-   * the last one was published.
-   */
-  textAt(start: Start): string {
-    return this.#last !== null && isAfter(start, this.#last) ? this.#text : "";
   }
 
   /** Whether changes of the table after the position may be missing. */

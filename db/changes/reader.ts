@@ -1,7 +1,7 @@
 import { Problem, problem } from "../../problems/problem.ts";
 import type { TableName } from "../catalog/catalog.ts";
-import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
-import { follows, isCommittedAfter, type Start } from "./position.ts";
+import type { Change } from "./change.ts";
+import { comparePositions, follows, isCommittedAfter, laterOf, type Position, type Start } from "./position.ts";
 import type { Ring } from "./ring.ts";
 
 /** Changes have been missed, or the feed does not keep them any longer. */

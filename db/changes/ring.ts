@@ -1,4 +1,5 @@
-import { type Change, comparePositions, type Position } from "./change.ts";
+import type { Change } from "./change.ts";
+import { comparePositions, type Position } from "./position.ts";
 
 /** `received` is the number of bytes that the ring has received up to this change, `at` when, in milliseconds since 1970. */
 type Entry = { readonly change: Change; readonly received: number; readonly at: number };
@@ -21,7 +22,8 @@ export class Ring {
   #received = 0;
   #dropped = 0;
   #start = ORIGIN;
-  #end = ORIGIN;
+  /** Every change up to here is in the ring, or was. */
+  end = ORIGIN;
 
   /** `maxAge` is milliseconds. */
   constructor(maxBytes: number, maxAge: number) {
@@ -31,10 +33,6 @@ export class Ring {
 
   get start(): Position {
     return this.#start;
-  }
-
-  get end(): Position {
-    return this.#end;
   }
 
   /** The number of the oldest change. */
@@ -81,7 +79,7 @@ export class Ring {
   add(change: Change, bytes: number, needed = this.next, now = Date.now()): void {
     this.#received += bytes;
     this.#entries.push({ change, received: this.#received, at: now });
-    this.#end = change.position;
+    this.end = change.position;
     // The newest change stays, whatever its size: a reader that waits for it must get it.
     const last = Math.min(needed, this.next - 1);
     while (this.#oldest < last && this.#isFull(now)) this.#dropOldest();
@@ -89,7 +87,7 @@ export class Ring {
 
   /** There is no further change up to this position. */
   reach(position: Position): void {
-    if (comparePositions(position, this.#end) > 0) this.#end = position;
+    if (comparePositions(position, this.end) > 0) this.end = position;
   }
 
   /** Drops everything: changes before `start` may be missing. */
@@ -100,7 +98,7 @@ export class Ring {
     this.#head = 0;
     this.#dropped = this.#received;
     this.#start = start;
-    this.#end = start;
+    this.end = start;
   }
 
   #entryAt(number: number): Entry {

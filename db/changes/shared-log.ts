@@ -1,5 +1,4 @@
-import type { Position } from "./change.ts";
-import type { Ancestors } from "./position.ts";
+import type { Ancestors, Position } from "./position.ts";
 
 /** Where the processes of all instances find what one of them reads in the write-ahead log (REDIS_URL). */
 export type SharedLog = {

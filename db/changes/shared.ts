@@ -1,9 +1,8 @@
 import { every, type Repetition } from "../repeat.ts";
 import { Election } from "./election.ts";
 import { LogFollower } from "./log-follower.ts";
-import type { Mark } from "./position.ts";
+import { RestingMark } from "./position.ts";
 import { ReaderRole } from "./reader-role.ts";
-import { RestingMark } from "./resting-mark.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
 import { readPrimary, type ServerEnd } from "./slot-server.ts";
@@ -27,9 +26,9 @@ export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings
  * it too, decodes that. So the server decodes the log once, however many processes there are.
  */
 export class SharedSource implements ChangeSource {
+  readonly resting = new RestingMark();
   readonly #options: SharedSourceOptions;
   readonly #reader: SlotReader;
-  readonly #mark = new RestingMark();
   /** The stream of the server and the end of its log. */
   #server: ServerEnd | null = null;
   #looks: Repetition | null = null;
@@ -56,11 +55,6 @@ export class SharedSource implements ChangeSource {
     };
   }
 
-  get mark(): Mark | null {
-    const { position } = this.#mark;
-    return position && this.#server && { stream: this.#server.stream, position };
-  }
-
   start(): void {
     this.#reader.start();
     // Without a database, what the last look has found stays.
@@ -69,7 +63,7 @@ export class SharedSource implements ChangeSource {
   }
 
   open(sink: ChangeSink): void {
-    const follower = new LogFollower({ ...this.#options, sink, onBegin: () => this.#mark.forget() });
+    const follower = new LogFollower({ ...this.#options, sink, onBegin: () => this.resting.forget() });
     this.#follower = follower;
     this.#following = this.#following.then(() => follower.run());
   }
@@ -88,8 +82,7 @@ export class SharedSource implements ChangeSource {
   async #look(): Promise<void> {
     const { pool } = this.#options;
     const server = await readPrimary(pool);
-    if (this.#server && this.#server.stream !== server.stream) this.#mark.forget();
     this.#server = server;
-    if (this.#follower === null) await this.#mark.look(pool, server.end);
+    if (this.#follower === null) await this.resting.look(pool, server.stream, server.end);
   }
 }

@@ -1,5 +1,5 @@
-import type { Change, Position } from "./change.ts";
-import type { Ancestors, Mark, Start } from "./position.ts";
+import type { Change } from "./change.ts";
+import type { Ancestors, Position, RestingMark, Start } from "./position.ts";
 
 /** Where a source begins to send changes. */
 export type Beginning = {
@@ -46,8 +46,8 @@ export type SourceHealth = {
 /** Where committed changes are read. */
 export interface ChangeSource {
   readonly health: SourceHealth;
-  /** A position of the stream that begins with the next `open`: queries see every change up to it. Null while none is known. */
-  readonly mark: Mark | null;
+  /** Its mark is in the stream that begins with the next `open`. */
+  readonly resting: Pick<RestingMark, "mark">;
   /** Prepares in the background. */
   start(): void;
   /** Sends changes to the sink, and restores lost connections. */

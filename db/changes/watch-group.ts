@@ -4,9 +4,9 @@ import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
-import { type Change, comparePositions, type Position } from "./change.ts";
+import type { Change } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
-import { follows, isCommittedAfter, type Start } from "./position.ts";
+import { comparePositions, follows, isCommittedAfter, type Position, type Start } from "./position.ts";
 import { type ChangeReader, feedGap } from "./reader.ts";
 
 /** The client for which the delivery of all changes counts. */

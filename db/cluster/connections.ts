@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Config } from "../../config/config.ts";
-import { isPooled } from "../transaction/preparation.ts";
+import { isPooled } from "../wire/connection.ts";
 import { PrimaryClient } from "../wire/primary.ts";
 import type { Logins } from "./provision.ts";
 

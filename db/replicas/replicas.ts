@@ -185,7 +185,7 @@ export class Replicas {
   }
 
   sendReads(): void {
-    for (const { sharedReads } of this.#replicas.transactions) sharedReads.send();
+    for (const transactions of this.#replicas.transactions) transactions.sendReads();
   }
 
   /** Round trips so far. */

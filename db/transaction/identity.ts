@@ -1,9 +1,9 @@
 import type { Span } from "../../telemetry/span.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
-import type { Setting } from "../catalog/catalog.ts";
+import type { Role, Setting } from "../catalog/catalog.ts";
 import { countedNetworksOf } from "../network.ts";
-import type { Statement } from "../wire/batch.ts";
+import type { NamedStatement, Result, Statement } from "../wire/batch.ts";
 import type { Trial } from "./trial.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
@@ -106,8 +106,16 @@ function tracedSettings({ request, settings = NO_SETTINGS }: Identity): Transact
 }
 
 /** What a replica has replayed before the statements that follow take their snapshots; null on a server that is no replica. */
-export const REPLAYED_LSN = `case when pg_catalog.pg_is_in_recovery() then
+const REPLAYED_LSN = `case when pg_catalog.pg_is_in_recovery() then
   (pg_catalog.pg_last_wal_replay_lsn() operator(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::text end`;
+
+export const REPLAYED: NamedStatement = { text: `select ${REPLAYED_LSN}`, values: [], name: "replayed" };
+
+/** What the server had replayed, which the statement at this place returns last; null if it is no replica. */
+export function replayedIn({ results }: { readonly results: readonly Result[] }, at: number): bigint | null {
+  const replayed = results[at]!.rows[0]!.at(-1);
+  return replayed ? BigInt(replayed.toString()) : null;
+}
 
 /** The names of the values, in order; the given settings follow. */
 const REQUEST_NAMES = ["request.method", "request.path", "request.headers", "request.cookies"];
@@ -161,4 +169,88 @@ export function claimsText(caller: Caller): string {
     claimsTexts.set(caller, text);
   }
   return text;
+}
+
+/** Times in milliseconds; 0 means no limit. */
+export type StatementTimeoutOptions = {
+  readonly everyone: number;
+  /** Does not exceed that of everyone. */
+  readonly anonymous: number;
+  /** The roles of callers without credentials. */
+  readonly anonymousRoles: readonly string[];
+};
+
+/** How long a statement of each role may run. `alter role … set statement_timeout` takes precedence over the defaults. */
+export class StatementTimeouts {
+  #options: StatementTimeoutOptions;
+  #roles: ReadonlyMap<string, Role> = new Map();
+  #byRole: ReadonlyMap<string, number>;
+
+  constructor(options: StatementTimeoutOptions) {
+    this.#options = options;
+    this.#byRole = new Map(this.#ofAnonymous());
+  }
+
+  /** Replaces the defaults. */
+  limitTo(defaults: Pick<StatementTimeoutOptions, "everyone" | "anonymous">): void {
+    this.#options = { ...this.#options, ...defaults };
+    this.follow(this.#roles);
+  }
+
+  /** Milliseconds after which Postgres cancels a statement of the role; 0 means never. */
+  of(role: string): number {
+    return this.ofRole(role) ?? this.#options.everyone;
+  }
+
+  /** The same, or null if only the default for everyone applies to the role. */
+  ofRole(role: string): number | null {
+    return this.#byRole.get(role) ?? null;
+  }
+
+  /** Whether callers without credentials have this role. */
+  isAnonymous(role: string): boolean {
+    return this.#options.anonymousRoles.includes(role);
+  }
+
+  /** Applies the settings of the roles in a new catalog. */
+  follow(roles: ReadonlyMap<string, Role>): void {
+    this.#roles = roles;
+    this.#byRole = new Map([...this.#ofAnonymous(), ...ownTimeouts(roles)]);
+  }
+
+  /** Applies other roles of callers without credentials. */
+  followAnonymous(anonymousRoles: readonly string[]): void {
+    this.#options = { ...this.#options, anonymousRoles };
+    this.follow(this.#roles);
+  }
+
+  #ofAnonymous(): readonly (readonly [role: string, milliseconds: number])[] {
+    const { everyone, anonymous, anonymousRoles } = this.#options;
+    const limits = [everyone, anonymous].filter((limit) => limit > 0);
+    const shorter = limits.length === 0 ? 0 : Math.min(...limits);
+    return anonymousRoles.map((role) => [role, shorter]);
+  }
+}
+
+function* ownTimeouts(roles: ReadonlyMap<string, Role>): Generator<readonly [role: string, milliseconds: number]> {
+  for (const { name, settings } of roles.values()) {
+    const own = settings.find(([setting]) => setting === "statement_timeout");
+    if (own) yield [name, millisecondsOf(own[1])];
+  }
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  us: 0.001,
+  ms: 1,
+  "": 1,
+  s: 1000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** `"3s"` → 3000, `"1.5 min"` → 90000, `"250"` → 250. Postgres has checked the value, and rounds to milliseconds. */
+function millisecondsOf(setting: string): number {
+  const [, amount, unit] = /^\s*(.*?)\s*([a-z]*)\s*$/.exec(setting)!;
+  return Math.round(Number(amount) * UNITS[unit!]!);
 }

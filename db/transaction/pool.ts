@@ -1,7 +1,9 @@
 import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
 import { problem } from "../../problems/problem.ts";
-import type { Code } from "../catalog/code.ts";
-import { RawClient, type RawClientConfig } from "../wire/connection.ts";
+import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
+import { Batch, type NamedStatement } from "../wire/batch.ts";
+import { isPooled, RawClient, type RawClientConfig } from "../wire/connection.ts";
 
 export type PoolOptions = RawClientConfig & {
   /** Maximum connections; 10 by default. */
@@ -31,10 +33,13 @@ export class PooledConnection {
 }
 
 /**
- * The connections of one login. A free one is taken without a promise or a timer. Nothing waits here: the admission in front of the pool
+ * The connections of one login, clean: nothing of the transactions before is left on them. A free one is taken without a promise or a timer. Nothing waits here: the admission in front of the pool
  * lets no more in than there are connections. The connection used last is taken first, so that those that are not needed become idle.
  */
 export class ConnectionPool {
+  /** What the current catalog knows about code. */
+  code: Code = UNKNOWN_CODE;
+  readonly preparation: Preparation;
   readonly #options: PoolOptions;
   readonly #onError: (error: Error) => void;
   readonly #free: PooledConnection[] = [];
@@ -46,7 +51,8 @@ export class ConnectionPool {
   #closed: PromiseWithResolvers<void> | null = null;
 
   /** `onError` receives the error of a connection that is lost, whether it is used or free. */
-  constructor(options: PoolOptions, onError: (error: Error) => void) {
+  constructor(options: PoolOptions, onError: (error: Error) => void, preparation = new Preparation(0)) {
+    this.preparation = preparation;
     this.#options = options;
     this.#onError = onError;
   }
@@ -60,23 +66,52 @@ export class ConnectionPool {
     return this.#free.length;
   }
 
-  /** A free connection, or null. `release` must follow. */
+  /** A free connection that is clean, or null. `release` must follow. */
   take(): PooledConnection | null {
-    const connection = this.#free.pop() ?? null;
-    if (this.#free.length < this.#spare) this.#spare = this.#free.length;
-    return connection;
+    const connection = this.#take();
+    if (connection === null || this.#isClean(connection)) return connection;
+    this.release(connection);
+    return null;
   }
 
   /**
-   * A free or new connection; `release` must follow. Rejects with Problem when the database does not accept a new one, and with an
-   * internal error if all connections are in use.
+   * A free or new connection, which is cleaned if needed; `release` must follow. Rejects with Problem when the database does not accept a
+   * new one, and with an internal error if all connections are in use.
    */
   async connect(): Promise<PooledConnection> {
-    if (this.#closed) throw problem("database unavailable");
-    const free = this.take();
-    if (free !== null) return free;
-    if (this.#open >= this.max) throw new Error("more transactions were admitted than the pool has connections");
-    return this.#openOne();
+    for (;;) {
+      if (this.#closed) throw problem("database unavailable");
+      const connection = this.#take() ?? (await this.#openOne());
+      if (this.#isClean(connection)) return connection;
+      const mayPrepare = connection.codeWhenUsed!.executesText || this.code.executesText;
+      const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+      connection.client.query(this.cleaning({ mayPrepare }, resolve) as never);
+      const error = await promise;
+      connection.codeWhenUsed = null;
+      if (!error) return connection;
+      this.release(connection, error);
+    }
+  }
+
+  /**
+   * A batch that cleans a connection; `done` gets an error if the connection cannot be used again. `isFramed`: an error may have left a
+   * transaction open. `mayPrepare`: the code may have prepared statements.
+   */
+  cleaning(
+    { isFramed = false, mayPrepare = this.code.executesText }: { isFramed?: boolean; mayPrepare?: boolean },
+    done: (error: Error | undefined) => void,
+  ): Batch {
+    const { preparation } = this;
+    const statements = [
+      ...(isFramed ? [unnamed("rollback")] : []),
+      ...CLEANING,
+      ...(mayPrepare ? [unnamed(preparation.max === 0 ? "deallocate all" : PREPARED_BY_SQL)] : []),
+    ];
+    const batch: Batch = new Batch(statements, { preparation }, (error: DatabaseError | Error | null) => {
+      const isReplaced = mayPrepare && batch.results.at(-1)!.rows.length > 0;
+      done(error ?? (isReplaced ? new Error("a function has prepared statements") : undefined));
+    });
+    return batch;
   }
 
   /** Returns a connection; with an error if it cannot be used again. */
@@ -98,7 +133,19 @@ export class ConnectionPool {
     return this.#closed.promise;
   }
 
+  #take(): PooledConnection | null {
+    const connection = this.#free.pop() ?? null;
+    if (this.#free.length < this.#spare) this.#spare = this.#free.length;
+    return connection;
+  }
+
+  /** An older catalog may not have known code that a statement has run, such as a new trigger. */
+  #isClean({ codeWhenUsed }: PooledConnection): boolean {
+    return codeWhenUsed === null || codeWhenUsed === this.code;
+  }
+
   async #openOne(): Promise<PooledConnection> {
+    if (this.#open >= this.max) throw new Error("more transactions were admitted than the pool has connections");
     this.#open++;
     this.#inspection ??= setInterval(() => this.#inspect(), this.#options.idleTimeoutMillis ?? MINUTE).unref();
     const client = new RawClient(this.#options);
@@ -143,5 +190,58 @@ export class ConnectionPool {
       else this.#free.push(connection);
     }
     this.#spare = this.#free.length;
+  }
+}
+
+/**
+ * Ends what SQL can start for a whole session. A rollback ends neither locks nor prepared statements. The state of
+ * sequences is discarded before code, which alone can read it.
+ */
+const CLEANING: readonly NamedStatement[] = [
+  // First: these settings affect the other statements.
+  "reset all",
+  // Resets the role too.
+  "reset session authorization",
+  "close all",
+  "unlisten *",
+  "discard temp",
+  `select pg_catalog.pg_advisory_unlock_all(),
+    pg_catalog.setseed(pg_catalog.hashtext(pg_catalog.gen_random_uuid()::text) / 2147483648::float8)`,
+].map((text, i) => ({ text, values: [], name: `cleaning_${i}` }));
+
+/**
+ * Finds statements that SQL code has prepared with PREPARE: one of them may have taken the name of a statement of the service. This
+ * query is sent unnamed, because a named one could have been replaced too. Of the statements above, PREPARE accepts only the `select`.
+ */
+const PREPARED_BY_SQL = "select from pg_catalog.pg_prepared_statement() where from_sql";
+
+const unnamed = (text: string): NamedStatement => ({ text, values: [], name: "" });
+
+/** No such prepared statement, or one exists already. */
+const MISPLACED: ReadonlySet<string | undefined> = new Set(["26000", "42P05"]);
+
+/**
+ * Whether the connections of a pool keep prepared statements. A pooler in transaction mode may give each transaction another
+ * connection to the server, where the statements are missing, or exist already.
+ */
+export class Preparation {
+  /** Maximum prepared statements per connection; 0: none, all are sent unnamed. */
+  max: number;
+  readonly #onPooler: () => void;
+
+  /** `onPooler` is called when the statements turn out to be lost behind a pooler, from when on none is prepared. */
+  constructor(max: number, onPooler: () => void = () => {}) {
+    this.max = max;
+    this.#onPooler = onPooler;
+  }
+
+  /**
+   * Stops preparing if the error is that of a pooler. The same errors follow a DEALLOCATE or PREPARE by code of the database.
+   */
+  async examine({ code }: DatabaseError, client: pg.Client): Promise<void> {
+    if (this.max === 0 || !MISPLACED.has(code)) return;
+    if (!(await isPooled(client).catch(() => false)) || this.max === 0) return;
+    this.max = 0;
+    this.#onPooler();
   }
 }

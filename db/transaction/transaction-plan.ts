@@ -1,21 +1,23 @@
+import { randomBytes } from "node:crypto";
 import type { DatabaseError } from "pg-protocol";
+import { bytesOf, Cache } from "../../cache/cache.ts";
+import type { Config } from "../../config/config.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Times } from "../../telemetry/histogram.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
-import type { Role, Setting } from "../catalog/catalog.ts";
-import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
+import type { Catalog, Role, Setting } from "../catalog/catalog.ts";
+import type { Code } from "../catalog/code.ts";
 import type { ReplicationOptions } from "../replicas/reader.ts";
+import { quoteIdentifier } from "../sql.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
+import type { CancelSignal } from "../wire/connection.ts";
 import type { SlowTransactions } from "./activity.ts";
-import type { Work } from "./execution.ts";
 import { type Identity, settingsStatement, withSettings } from "./identity.ts";
-import type { PoolOptions } from "./pool.ts";
-import type { Preparation } from "./preparation.ts";
+import type { ConnectionPool, PoolOptions } from "./pool.ts";
 import type { FrameOptions, RunOptions } from "./run-options.ts";
-import { KnownStatements, type Pace } from "./session-state.ts";
 
 export type TransactionOptions = ReplicationOptions & {
   /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
@@ -72,7 +74,36 @@ export type CallerRules = {
   readonly preRequest: Statement | null;
 };
 
-const NO_RULES: CallerRules = { roles: new Map(), preRequest: null };
+export const NO_RULES: CallerRules = { roles: new Map(), preRequest: null };
+
+/** What a transaction does. */
+export type Work = {
+  readonly identity: Identity;
+  /** Those of the caller are from `first` up to, but not including, `last`; the one with the settings is at `settingsAt`. */
+  readonly statements: readonly NamedStatement[];
+  readonly batchOptions: BatchOptions;
+  readonly first: number;
+  readonly last: number;
+  readonly settingsAt: number;
+  /** What `runsCode` is based on. */
+  readonly code: Code;
+  /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
+  readonly runsCode: boolean;
+  /** The usual duration of a read that may share its connection; null for every other transaction. */
+  readonly pace: Pace | null;
+  readonly isFramed: boolean;
+  readonly recipient: Recipient | null;
+  readonly signal: CancelSignal | undefined;
+  readonly onConnected: (() => void) | undefined;
+  readonly onReplayed: RunOptions["onReplayed"];
+  /** Called after a commit that has written, before its results are returned. Null: where it ended is unknown, or whether there was one. */
+  readonly onWritten: ((lsn: bigint | null) => Promise<void> | undefined) | undefined;
+  /** Called with an error that the database has raised. */
+  readonly onFailure: ((error: DatabaseError) => void) | undefined;
+  /** Absent when the transaction is not traced; `startTrip` starts the span of its round trip. */
+  readonly span: Span | undefined;
+  readonly startTrip: (() => Span) | undefined;
+};
 
 /** A transaction of several round trips: what is sent first and last. */
 type OpenPlan = {
@@ -84,27 +115,20 @@ type OpenPlan = {
 
 /** Plans what is sent for a transaction: the settings of the identity and the statements, in their frame. */
 export class TransactionPlanner {
-  /** What the current catalog knows about code. */
-  code = UNKNOWN_CODE;
-  #rules = NO_RULES;
+  rules = NO_RULES;
   readonly #options: PlannerOptions;
-  readonly #preparation: Preparation;
+  readonly #connections: ConnectionPool;
   readonly #known: KnownStatements;
 
-  constructor(options: PlannerOptions, preparation: Preparation) {
+  constructor(options: PlannerOptions, connections: ConnectionPool) {
     this.#options = options;
-    this.#preparation = preparation;
+    this.#connections = connections;
     this.#known = new KnownStatements(options.isAnonymous);
-  }
-
-  follow(code: Code, rules: CallerRules = NO_RULES): void {
-    this.code = code;
-    this.#rules = rules;
   }
 
   /** The isolation level that the transaction chooses, or its role: `alter role … set default_transaction_isolation`. */
   isolationFor({ role }: Caller, { isolation }: FrameOptions): FrameOptions["isolation"] {
-    return isolation ?? isolationOf(this.#rules.roles.get(role)?.settings ?? []);
+    return isolation ?? isolationOf(this.rules.roles.get(role)?.settings ?? []);
   }
 
   /** Throws Problem for text that Postgres cannot store. */
@@ -112,7 +136,7 @@ export class TransactionPlanner {
     const { recipient = null, span } = identity.request;
     const { role } = identity.caller;
     const { onFailure, onWritten } = this.#options;
-    const { code } = this;
+    const { code } = this.#connections;
     const statements = options.isOfRole ? own : this.#afterPreRequest(own);
     const runsCode = this.#known.runCode(role, statements, code);
     const isolation = this.isolationFor(identity.caller, options);
@@ -123,7 +147,7 @@ export class TransactionPlanner {
     return {
       identity,
       settingsAt: frame.begin.length,
-      statements: this.#statementsOf(identity, statements, { begin: frame.begin, end }, options.unlimitedResult),
+      statements: this.#statementsOf(identity, statements, { begin: frame.begin, end }, code, options.unlimitedResult),
       batchOptions: this.#batchOptions(options, recipient, first, own.length),
       first,
       last: first + own.length,
@@ -144,25 +168,26 @@ export class TransactionPlanner {
 
   /** Plans a transaction of several round trips. Throws Problem for text that Postgres cannot store. */
   open(identity: Identity, own: readonly Statement[], options: FrameOptions): OpenPlan {
-    const { code } = this;
+    const { code } = this.#connections;
     const statements = this.#afterPreRequest(own);
     const runsCode = this.#known.runCode(identity.caller.role, statements, code);
     const isolation = this.isolationFor(identity.caller, options);
     const { begin, end } = openFrame({ ...options, isolation }, runsCode);
-    const opening = this.#statementsOf(identity, statements, { begin, end: [] });
+    const opening = this.#statementsOf(identity, statements, { begin, end: [] }, code);
     return { opening, end: end.map((statement) => ({ ...statement, name: "" })), code, runsCode };
   }
 
   /** Null if the transaction cannot share a connection: it is no read, or sharing would gain little. */
   #paceOf(role: string, statements: readonly Statement[], options: RunOptions): Pace | null {
     const { sharedReads = 0 } = this.#options;
-    if (!options.isRead || sharedReads === 0 || this.#preparation.max === 0 || statements.length !== 1) return null;
+    if (!options.isRead || sharedReads === 0 || this.#connections.preparation.max === 0 || statements.length !== 1)
+      return null;
     if (options.rollback || options.onCompleted || options.unlimitedResult) return null;
-    return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
+    return this.#known.of(role, statements[0]!.text, this.#connections.code)?.pace ?? null;
   }
 
   #afterPreRequest(statements: readonly Statement[]): readonly Statement[] {
-    const { preRequest } = this.#rules;
+    const { preRequest } = this.rules;
     return preRequest === null ? statements : [preRequest, ...statements];
   }
 
@@ -170,18 +195,15 @@ export class TransactionPlanner {
     identity: Identity,
     statements: readonly Statement[],
     { begin, end }: Frame,
+    code: Code,
     isWrite = true,
   ): NamedStatement[] {
     const { role } = identity.caller;
     const { statementTimeoutOf, isReplica } = this.#options;
-    const ofRole = this.#rules.roles.get(role)?.settings ?? [];
+    const ofRole = this.rules.roles.get(role)?.settings ?? [];
     const settings = settingsStatement(withSettings(identity, ofRole), statementTimeoutOf(role), isWrite, isReplica);
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
-    return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
-  }
-
-  #named(role: string, statement: Statement, code: Code): NamedStatement {
-    return this.#known.named(role, statement, code);
+    return [...begin, settings, ...statements, ...end].map((statement) => this.#known.named(role, statement, code));
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
@@ -197,7 +219,7 @@ export class TransactionPlanner {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
     const isUnlimited = unlimitedResult || this.#options.maxResultBytes === 0;
-    return { preparation: this.#preparation, unlimitedResult: isUnlimited, recipient, onCompleted: report };
+    return { preparation: this.#connections.preparation, unlimitedResult: isUnlimited, recipient, onCompleted: report };
   }
 }
 
@@ -274,4 +296,112 @@ function frameOf(count: number, { snapshot, isolation, rollback }: FrameOptions,
   if (needed === null && !rollback) return runsCode ? CODE : UNFRAMED;
   const begin = [command(`${BEGIN} ${needed ?? "read committed"}`), ...(runsCode ? FORGET : [])];
   return { begin, end: rollback ? ROLLBACK : COMMIT };
+}
+
+/** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
+type KnownStatement = {
+  readonly name: string;
+  readonly code: Code;
+  readonly runsCode: boolean;
+  readonly pace: Pace;
+  readonly isAnonymous: boolean;
+  /** Whether it has run before. */
+  isRepeated: boolean;
+};
+
+/** How long a statement usually takes: a mean in which the last runs weigh most. */
+export class Pace {
+  /** Before the first run it is not known to be quick. */
+  milliseconds = 10.5;
+
+  /** After one slow run, a quick statement counts as slow for the next runs. */
+  add(milliseconds: number): void {
+    this.milliseconds += (Math.min(milliseconds, LONG) - this.milliseconds) / RUNS;
+  }
+}
+
+/** Milliseconds; what takes longer counts as this. */
+const LONG = 100;
+/** The mean covers about this many of the last runs. */
+const RUNS = 16;
+
+/** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
+const MAX_PREPARED_LENGTH = 10_000;
+
+/** The statements of one pool. */
+export class KnownStatements {
+  /** Behind a pooler a connection may have the statements of another process: theirs must never have the names of these. */
+  readonly #prefix = `s_${randomBytes(4).toString("hex")}_`;
+  readonly #byRole = new Map<string, Cache<KnownStatement>>();
+  readonly #isAnonymous: (role: string) => boolean;
+  #nextName = 1;
+
+  /** `isAnonymous`: whether callers without credentials have a role. */
+  constructor(isAnonymous: (role: string) => boolean = () => false) {
+    this.#isAnonymous = isAnonymous;
+  }
+
+  /**
+   * The statement with the name that it is prepared as. Those of callers without credentials are prepared when they run again: with ever
+   * new ones, anyone could displace the others.
+   */
+  named(role: string, statement: Statement, code: Code): NamedStatement {
+    const known = this.of(role, statement.text, code);
+    if (!known) return { ...statement, name: "" };
+    const { name, isAnonymous, isRepeated } = known;
+    known.isRepeated = true;
+    return { ...statement, name: isAnonymous && !isRepeated ? "" : name, isAnonymous };
+  }
+
+  /** Whether the statements may leave state on the connection. */
+  runCode(role: string, statements: readonly Statement[], code: Code): boolean {
+    return statements.some(({ text }) => this.of(role, text, code)?.runsCode ?? true);
+  }
+
+  /**
+   * Undefined for a statement that is too long to be kept. Row-level policies are part of a plan: a name shared by two roles
+   * would be replanned at each change of role.
+   */
+  of(role: string, text: string, code: Code): KnownStatement | undefined {
+    if (text.length > MAX_PREPARED_LENGTH) return undefined;
+    const ofRole = this.#ofRole(role);
+    const known = ofRole.get(text);
+    if (known?.code === code) return known;
+
+    const name = known?.name ?? `${this.#prefix}${this.#nextName++}`;
+    const created = {
+      name,
+      code,
+      runsCode: code.isIn(text),
+      pace: new Pace(),
+      isAnonymous: this.#isAnonymous(role),
+      isRepeated: known?.isRepeated ?? false,
+    };
+    ofRole.set(text, created);
+    return created;
+  }
+
+  #ofRole(role: string): Cache<KnownStatement> {
+    const known = this.#byRole.get(role);
+    if (known) return known;
+    const created = new Cache<KnownStatement>({
+      name: "prepared",
+      sizeOf: (statement, text) => bytesOf(text) + bytesOf(statement.name),
+    });
+    this.#byRole.set(role, created);
+    return created;
+  }
+}
+
+/** The call of DB_PRE_REQUEST. A name without a schema is looked up in those of the settings, whatever the search path of a transaction is. */
+export function preRequestOf(
+  { dbPreRequest, dbSchemas, dbExtraSearchPath }: Pick<Config, "dbPreRequest" | "dbSchemas" | "dbExtraSearchPath">,
+  { schemas }: Catalog,
+): Statement | null {
+  if (dbPreRequest === null) return null;
+  const { name } = dbPreRequest;
+  const schema =
+    dbPreRequest.schema ?? [...dbSchemas, ...dbExtraSearchPath].find((each) => schemas.get(each)?.functions.has(name));
+  const call = [...(schema === undefined ? [] : [schema]), name].map(quoteIdentifier).join(".");
+  return { text: `select ${call}()`, values: [] };
 }

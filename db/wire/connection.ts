@@ -190,6 +190,13 @@ export function untilReady(client: pg.Client): Promise<void> {
   });
 }
 
+/** Whether the connection is to a pooler, which makes up the process id that a connection is opened with. */
+export async function isPooled(client: pg.Client): Promise<boolean> {
+  const { processID } = client as unknown as { processID: number };
+  const { rows } = await client.query("select pg_catalog.pg_backend_pid()::text as pid");
+  return Number(String(rows[0].pid)) !== processID;
+}
+
 /** The used part of AbortSignal, so that a lighter object can replace it. */
 export type CancelSignal = {
   readonly aborted: boolean;

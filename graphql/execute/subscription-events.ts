@@ -1,6 +1,5 @@
 import type { ExecutionResult } from "postgraphile/graphql";
-import { laterOf } from "../../db/changes/change.ts";
-import type { Start } from "../../db/changes/position.ts";
+import { laterOf, type Start } from "../../db/changes/position.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import type { ChangeEvents, Subscriptions } from "./change-events.ts";
 

@@ -1,7 +1,7 @@
 import type { DestinationStream, Logger } from "pino";
 import pino from "pino";
 import { WITHOUT_EFFECT_IN_DATABASE } from "../../config/postgrest-names.ts";
-import type { LiveSettingsOptions } from "../../db/transaction/live-settings.ts";
+import type { LiveSettingsOptions } from "../../db/follow/live-settings.ts";
 import { readableLine } from "./readable-log.ts";
 
 /**

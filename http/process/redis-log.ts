@@ -1,4 +1,4 @@
-import type { Position } from "../../db/changes/change.ts";
+import type { Position } from "../../db/changes/position.ts";
 import type { Entry, Found, Head, SharedLog } from "../../db/changes/shared-log.ts";
 import { type Redis, scriptOf } from "./redis.ts";
 import type { RedisConnection } from "./redis-servers.ts";

@@ -5,8 +5,8 @@ import { CommandError, defineCommand, FLAG, ownerUrl, readService, TEXT, withOwn
 import { COMMAND } from "../../config/command.ts";
 import type { Environment } from "../../config/config.ts";
 import { type Advice, countsOf, type Finding, LEVELS, sorted } from "../../db/findings/finding.ts";
+import { settingsInDatabase } from "../../db/follow/live-settings.ts";
 import { retryLocked } from "../../db/follow/lock-retries.ts";
-import { settingsInDatabase } from "../../db/transaction/live-settings.ts";
 import { type AdviceOptions, advise, readRules } from "./advisor.ts";
 import { grouped } from "./grouped.ts";
 import { readAcceptances } from "./live.ts";

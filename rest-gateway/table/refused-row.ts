@@ -10,9 +10,11 @@ import {
   faultsOfInput,
   type InputFault,
   mayHaveMore,
+  type Read,
+  readOf,
+  unreadableOf,
 } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
 import { type BodyRows, type Row, rowsOf, type Span } from "./body-rows.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import { REFUSED } from "./query.ts";

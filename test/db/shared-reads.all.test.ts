@@ -3,8 +3,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { Slot } from "../../db/admission/admission.ts";
 import { Code } from "../../db/catalog/code.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { Pace } from "../../db/transaction/session-state.ts";
 import type { RunOptions } from "../../db/transaction/transaction.ts";
+import { Pace } from "../../db/transaction/transaction-plan.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import { samples } from "../support/samples.ts";
 import {
@@ -61,7 +61,7 @@ test("up to four reads that arrive together share a connection, with one round t
     .map(({ length }) => length)
     .toArray();
   expect(shared.toSorted()).toEqual([1, 4, 4]);
-  expect(db.transactions.sharedReads.count).toBe(8);
+  expect(db.transactions.sharedReads).toBe(8);
 });
 
 const TRANSACTION = "select virtualtransaction from pg_locks where pid = pg_backend_pid() limit 1";
@@ -98,14 +98,14 @@ test("each request of one caller has its own path, headers and time zone", async
     row("/b", "Asia/Tokyo"),
     row("/c", "UTC"),
   ]);
-  expect(db.transactions.sharedReads.count).toBe(4);
+  expect(db.transactions.sharedReads).toBe(4);
 });
 
 test("a read that arrives alone shares nothing", async () => {
   const db = open();
   await outcomes(db, [[anon, PID]]);
   await outcomes(db, [[anon, PID]]);
-  expect(db.transactions.sharedReads.count).toBe(0);
+  expect(db.transactions.sharedReads).toBe(0);
 });
 
 test("each read has the role, the claims, the headers and the settings of its own caller", async () => {
@@ -137,7 +137,7 @@ test("each read has the role, the claims, the headers and the settings of its ow
     row("authenticated", "2", "/c"),
     row("authenticated", "1", "/d"),
   ]);
-  expect(db.transactions.sharedReads.count).toBe(4);
+  expect(db.transactions.sharedReads).toBe(4);
 });
 
 test("a request whose settings are wrong fails alone", async () => {
@@ -280,7 +280,7 @@ test("reads do not wait for one that is slower than expected: they are run again
   await untilOneWaits();
   await release();
   expect(await first).toEqual(["0"]);
-  expect(db.transactions.sharedReads.count).toBe(4);
+  expect(db.transactions.sharedReads).toBe(4);
   expect(await outcomes(db, times(4, [anon, "select 1"]))).toEqual(["1", "1", "1", "1"]);
 });
 
@@ -328,7 +328,7 @@ test("an aborted read is cancelled, and those that waited for it are not", async
   // The lock is still held: only a cancellation ends them.
   await aborted;
   expect(await others).toEqual(["1", "2"]);
-  expect(db.transactions.sharedReads.count).toBe(3);
+  expect(db.transactions.sharedReads).toBe(3);
   await release();
 });
 
@@ -346,7 +346,7 @@ test("reads that are all aborted are cancelled, and their connection can be used
   await Promise.all(aborted);
   await release();
   expect(await outcomes(db, times(3, [anon, PID]))).toEqual(times(3, [anon, PID]).map(() => String(pids[0])));
-  expect(db.transactions.sharedReads.count).toBe(6);
+  expect(db.transactions.sharedReads).toBe(6);
 });
 
 test("reads that are aborted before they are sent are not sent", async () => {
@@ -383,16 +383,16 @@ test.each<[string, readonly string[], RunOptions]>([
 ])("%s shares no connection", async (_what, statements, options) => {
   const db = open();
   await Promise.all([1, 2, 3].map(() => db.run(anon, statements, options)));
-  expect(db.transactions.sharedReads.count).toBe(0);
+  expect(db.transactions.sharedReads).toBe(0);
 });
 
 test("a call of code shares no connection", async () => {
   const db = open();
   db.transactions.follow(new Code(["set_config"], false));
   await outcomes(db, times(3, [anon, "select set_config('app.left', 'behind', false)"]));
-  expect(db.transactions.sharedReads.count).toBe(0);
+  expect(db.transactions.sharedReads).toBe(0);
   expect(await outcomes(db, times(3, [anon, "select current_setting('app.left', true)"]))).not.toContain("behind");
-  expect(db.transactions.sharedReads.count).toBe(3);
+  expect(db.transactions.sharedReads).toBe(3);
 });
 
 test("a connection is cleaned before it is shared, if a new catalog says that it may be needed", async () => {
@@ -401,7 +401,7 @@ test("a connection is cleaned before it is shared, if a new catalog says that it
   db.transactions.follow(new Code(["set_config"], false));
   const results = await outcomes(db, times(3, [anon, "select current_setting('app.left', true)"]));
   expect(results).not.toContain("behind");
-  expect(db.transactions.sharedReads.count).toBe(3);
+  expect(db.transactions.sharedReads).toBe(3);
 });
 
 test("a connection is cleaned before its next use, if a read that was sent with repeated ones may have left state", async () => {
@@ -425,7 +425,7 @@ test.each([
 ])("%s, reads share no connection", async (_when, options) => {
   const db = open(options);
   await outcomes(db, times(3, [anon, PID]));
-  expect(db.transactions.sharedReads.count).toBe(0);
+  expect(db.transactions.sharedReads).toBe(0);
 });
 
 test("the pace of a read follows its last runs: one long run counts for several", () => {
@@ -488,7 +488,7 @@ test("when all connections are in use, reads that wait share the next one that i
   await release();
   await first;
   expect(new Set((await Promise.all(others)).flat()).size).toBe(1);
-  expect(db.transactions.sharedReads.count).toBe(4);
+  expect(db.transactions.sharedReads).toBe(4);
 });
 
 test("reads on one connection leave the other connections free", async () => {
@@ -544,5 +544,5 @@ test("reads in any mixture answer as on connections of their own, whatever is ab
     }),
     { numRuns: samples(100) },
   );
-  expect(shared.transactions.sharedReads.count).toBeGreaterThan(samples(100));
+  expect(shared.transactions.sharedReads).toBeGreaterThan(samples(100));
 });

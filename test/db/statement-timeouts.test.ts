@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Role } from "../../db/catalog/catalog.ts";
-import { StatementTimeouts } from "../../db/transaction/live-settings.ts";
+import { StatementTimeouts } from "../../db/transaction/identity.ts";
 import { useRest } from "../support/rest-client.ts";
 
 const role = (name: string, timeout: string): [string, Role] => [

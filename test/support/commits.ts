@@ -5,7 +5,7 @@ import type { ChangeSink, ChangeSource } from "../../db/changes/source.ts";
 /** A source whose commits are those of the test. Each inserts a row into each of the tables, with the number of the commit as its id. */
 export class Commits implements ChangeSource {
   readonly health = { state: "streaming", lag: { bytes: 0, seconds: 0 } } as const;
-  readonly mark = null;
+  readonly resting = { mark: null };
   count = 0;
   /** The same objects for all changes, as in a stream. */
   readonly #tables: readonly ChangedTable[];
