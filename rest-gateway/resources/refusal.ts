@@ -6,7 +6,6 @@ import { faultsOfInput, type InputFault } from "../../db/transaction/input-fault
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Fault, Problem } from "../../problems/problem.ts";
 import { faultOfRecord } from "../conventions/problem.ts";
-import type { Span } from "../table/body-rows.ts";
 import * as refused from "../table/refused-row.ts";
 import { writeStatement } from "../table/run.ts";
 import { writeTrial } from "../table/write/changes.ts";
@@ -115,7 +114,7 @@ async function placeOfRefused(
   if (operation.kind !== "create" || !operation.isMany || !refused.isAboutRow(error)) return null;
   const records = body!.records;
   const insert = finish(writeTrial(planInsert(request, operation, true)));
-  const insertOf = ({ first, end }: Span) =>
+  const insertOf = ({ first, end }: refused.Span) =>
     writeStatement(insert, { ...request, body: recordsBody(records.slice(first, end), true) });
   return refused.placeOfRefused(error, { count: records.length, insertOf, identity, transactions });
 }

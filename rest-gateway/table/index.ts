@@ -6,7 +6,7 @@ import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
 import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
-import type { Transactions } from "../../db/transaction/transaction.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Destination, Exchange } from "../../http/pipeline/exchange.ts";
@@ -18,19 +18,26 @@ import type { Problem } from "../../problems/problem.ts";
 import { type DataExchange, DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { type Answer, answer } from "./answer/answer.ts";
+import { type Answer, answer, answerStreamed, type StreamedAnswer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
 import { readLargeBody } from "./parse/large-body.ts";
-import { BASE, countQuery, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
+import { BASE, countQuery, parseRequest, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
-import { isChange, isRead, type Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
-import { type PlannedRequest, RESULT, type StreamQuery } from "./query.ts";
+import { RESULT } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
-import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
-import { run, runStreamed, type StreamedAnswer, type TableTransaction } from "./run.ts";
+import {
+  type ParseLimits,
+  type PlannedRequest,
+  QUERY_TYPE,
+  type RequestText,
+  type RequestUrl,
+  type TableRequest,
+} from "./request.ts";
+import { run, runStreamed } from "./run.ts";
 import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } from "./send.ts";
 import { snapshotRequest, type TableSnapshot, type TableStreams } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
@@ -38,6 +45,7 @@ import { acceptTask, isTask, taskOf } from "./task.ts";
 export type TableOptions = PlannerOptions &
   DataOptions & {
     readonly database: Pick<Database, "forRole" | "budget" | "replicas">;
+    readonly limits: ParseLimits;
     /** The maximum size of a body in bytes. */
     readonly maxBodySize: number;
     /** Null when tasks are off. */
@@ -139,7 +147,7 @@ export class TableInterface
     refuseLongStream(sent);
     countQuery(sent.url, (cost) => exchange.countMore(exchange.identity.nameOf(caller), cost));
     const text = await readLargeBody(sent, limits.jsonMaxDepth);
-    const parsed = this.#planner.parse(text);
+    const parsed = parseRequest(text, limits);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     stopwatch.mark("parse");
     return this.attempt<Answer | StreamedAnswer | null>(exchange, () =>
@@ -154,7 +162,7 @@ export class TableInterface
     const { plan } = planned;
     exchange.plan = plan;
     const read = async (): Promise<TableSnapshot> => {
-      const replicated = this.#replicated(exchange, plan, this.#options.feed.mark);
+      const replicated = this.#replicated(exchange, planned, this.#options.feed.mark);
       const { result, mark } = await this.#run(request, planned, caller, exchange, replicated);
       const [row] = result.main.rows;
       const start = startAfter(mark!, row![RESULT.snapshot]!.toString(), replicated?.reading?.replayed);
@@ -181,59 +189,37 @@ export class TableInterface
       return acceptTask(tasks, taskOf(exchange, url, caller, body), planned);
     }
     const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
-    const query = mayStream ? planned.query.stream : null;
-    const replicated = this.#replicated(exchange, planned.plan);
-    if (query) return this.#export(parsed, planned, query, text.url, caller, exchange, replicated);
+    const replicated = this.#replicated(exchange, planned);
+    if (mayStream && planned.query.stream) return this.#export(parsed, planned, text.url, caller, exchange, replicated);
     const { result, mark } = await this.#run(parsed, planned, caller, exchange, replicated);
     const answered = answer(planned, result, text.url);
-    const snapshot = isChange(planned.plan) ? null : result.main.rows[0]![RESULT.snapshot];
+    const { kind } = planned.plan;
+    const snapshot = kind === "read" || kind === "call" ? result.main.rows[0]![RESULT.snapshot] : null;
     const position = positionHeader(feed, mark, snapshot, replicated);
     return position.length === 0 ? answered : { ...answered, headers: [...answered.headers, ...position] };
   }
 
   /** What the request says about replicas. The rows of a stream must contain every change that was sent before. */
-  #replicated({ request }: TableExchange, { preferences }: Plan, mark: ChangeFeed["mark"] = null) {
+  #replicated({ request }: TableExchange, { preferences }: PlannedRequest, mark: ChangeFeed["mark"] = null) {
     const { replicas } = this.#options.database;
     return replicas?.requestOf(request.headers["change-position"], preferences.read, mark);
   }
 
-  #export(
+  async #export(
     parsed: TableRequest,
     planned: PlannedRequest,
-    query: StreamQuery,
     url: RequestUrl,
     caller: Caller,
     exchange: TableExchange,
     replicated: ReplicatedRequest | undefined,
   ): Promise<Answer | StreamedAnswer> {
     const { database, streamTimeout: timeout } = this.#options;
-    const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange), query);
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
-    const onConnected = () => exchange.stopwatch.mark("wait");
-    const reading = isRead(planned.plan) ? replicated?.reading : undefined;
-    const run = { planned, query, transaction, url, timeout, signal, onConnected, reading };
-    const transactions = database.forRole(caller.role);
-    return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
-  }
-
-  /** Finds the values that a database error is about, before it is thrown. */
-  #examined<T>(
-    running: Promise<T>,
-    request: TableRequest,
-    { identity }: TableTransaction,
-    transactions: Transactions,
-    exchange: TableExchange,
-  ): Promise<T> {
-    return running.catch(async (error) => {
-      const write = { request, plan: exchange.plan!, identity, transactions, catalog: this.#options.catalog.current };
-      exchange.refused = await refusedValuesOf(error, write).catch(() => []);
-      throw error;
-    });
-  }
-
-  #context(parsed: TableRequest, caller: Caller, exchange: TableExchange) {
-    return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
+    const options = { ...this.#optionsOf(parsed, planned, caller, exchange, replicated), signal, timeout };
+    const running = runStreamed(database.forRole(caller.role), planned, parsed, options);
+    const result = await this.#examined(running, parsed, options.identity, exchange);
+    return "parts" in result ? answerStreamed(planned, result, url) : answer(planned, result, url);
   }
 
   async #run(
@@ -244,19 +230,43 @@ export class TableInterface
     replicated?: ReplicatedRequest,
   ) {
     const { database, feed } = this.#options;
-    const { response, stopwatch } = exchange;
-    const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange));
+    const signal = new ClientGone(exchange.response);
+    const options = this.#optionsOf(parsed, planned, caller, exchange, replicated);
     const { mark } = feed;
-    const transactions = database.forRole(caller.role);
-    const running = run(transactions, planned, transaction, {
-      signal: new ClientGone(response),
-      onConnected: () => stopwatch.mark("wait"),
-      reading: isRead(planned.plan) ? replicated?.reading : undefined,
-      written: replicated?.written,
-    });
-    const result = await this.#examined(running, parsed, transaction, transactions, exchange);
-    stopwatch.mark("transaction");
+    const written = replicated?.written;
+    const running = run(database.forRole(caller.role), planned, parsed, { ...options, signal, written });
+    const result = await this.#examined(running, parsed, options.identity, exchange);
+    exchange.stopwatch.mark("transaction");
     return { result, mark };
+  }
+
+  #optionsOf(
+    parsed: TableRequest,
+    { settings }: PlannedRequest,
+    caller: Caller,
+    exchange: TableExchange,
+    replicated: ReplicatedRequest | undefined,
+  ) {
+    return {
+      identity: { caller, request: this.#context(parsed, caller, exchange), settings },
+      onConnected: () => exchange.stopwatch.mark("wait"),
+      reading: replicated?.reading,
+    };
+  }
+
+  #context(parsed: TableRequest, caller: Caller, exchange: TableExchange) {
+    return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
+  }
+
+  /** Finds the values that a database error is about, before it is thrown. */
+  #examined<T>(running: Promise<T>, input: TableRequest, identity: Identity, exchange: TableExchange): Promise<T> {
+    return running.catch(async (error) => {
+      const { database, catalog } = this.#options;
+      const transactions = database.forRole(identity.caller.role);
+      const write = { input, plan: exchange.plan!, identity, transactions, catalog: catalog.current };
+      exchange.refused = await refusedValuesOf(error, write).catch(() => []);
+      throw error;
+    });
   }
 
   protected problemOf(error: unknown, { plan, refused, caller }: TableExchange, reader: Reader): TableProblem | null {

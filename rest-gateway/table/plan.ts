@@ -10,7 +10,6 @@ import type {
 import type { Condition } from "../../db/filters/condition.ts";
 import type { JsonStep } from "../../db/filters/field.ts";
 import type { Sql } from "../../db/sql.ts";
-import type { AggregateName, Preferences } from "./request.ts";
 
 /**
  * A request whose names are resolved in the catalog: what it reads or writes, and how the result is formatted. A plan
@@ -21,10 +20,6 @@ export type ChangePlan = InsertPlan | UpdatePlan | DeletePlan;
 
 export const isChange = (plan: Plan): plan is ChangePlan => plan.kind !== "read" && plan.kind !== "call";
 export const isPut = (plan: Plan): boolean => plan.kind === "insert" && plan.key !== null;
-/** Whether Postgres keeps it from writing: functions that are stable or immutable cannot write. */
-export const isRead = (plan: Plan): boolean =>
-  plan.kind === "read" || (plan.kind === "call" && plan.function.volatility !== "volatile");
-export const isReadOnly = (plan: Plan): boolean => plan.kind === "read" || (plan.kind === "call" && plan.isReadOnly);
 
 /**
  * Whether policies, or the query of a view, may hide rows that are read. The statistics of the planner know those rows, so the numbers
@@ -45,9 +40,7 @@ const readsHidden = (rows: RowsPlan | null): boolean =>
   ) ?? false;
 
 type Common = {
-  readonly schema: string;
   readonly format: Format;
-  readonly preferences: Preferences;
   /** A change of more rows is rolled back; null without a limit. */
   readonly maxAffected: number | null;
   /** A change with a larger response body is rolled back; null without a limit. Reads have no limit here. */
@@ -197,6 +190,8 @@ export type Scope = {
 
 /** SQL over a row that a URL cannot express. Only the plans of resources use it. */
 export type Expression = (row: Scope) => Sql;
+
+export type AggregateName = "sum" | "avg" | "min" | "max" | "count";
 
 /** A value of a row: a column or computed field, a JSON path into it, a cast, an aggregate. */
 export type ValuePlan = {

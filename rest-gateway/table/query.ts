@@ -1,4 +1,3 @@
-import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Written } from "../../db/sql.ts";
 import type { Result } from "../../db/transaction/transaction.ts";
 import type { Plan } from "./plan.ts";
@@ -10,6 +9,10 @@ export type Query = {
   readonly estimate: Written | null;
   /** The statements that stream the result instead of `main`; null for results that are not streamed. */
   readonly stream: StreamQuery | null;
+  /** Whether Postgres keeps it from writing: functions that are stable or immutable cannot write. */
+  readonly isRead: boolean;
+  /** Whether its transaction is read-only, and the size of its result limited. */
+  readonly isReadOnly: boolean;
 };
 
 export type StreamQuery = {
@@ -47,23 +50,13 @@ export const REFUSED = {
   bytes: "content_service.bytes=",
 } as const;
 
-/** A planned request without its values. All requests of one shape share it. */
-export type PlannedRequest = {
+/** A plan and its SQL, without the values of a request, and the transaction that it runs in. */
+export type PlannedQuery = {
   readonly plan: Plan;
   readonly query: Query;
-  /** The session settings of the transaction. */
-  readonly settings: readonly Setting[];
-  /** The time zone of the request, as the client wrote it; null for the default. */
-  readonly timezone: string | null;
   readonly isolation: "repeatable read" | "serializable" | null;
   /** Whether the transaction is rolled back at the end. */
   readonly isRolledBack: boolean;
-  /** The header Content-Profile; null when only one schema is exposed. */
-  readonly profile: string | null;
-  /** The header Preference-Applied: the preferences that had an effect; "" for none. */
-  readonly appliedPreferences: string;
-  /** The header Warning; null without one. */
-  readonly warning: string | null;
 };
 
 /** The results of the main statement and of the estimate. */

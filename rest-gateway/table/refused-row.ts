@@ -15,12 +15,12 @@ import {
   unreadableOf,
 } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { type BodyRows, type Row, rowsOf, type Span } from "./body-rows.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import { REFUSED } from "./query.ts";
-import type { TableRequest } from "./request.ts";
-import { type TableTransaction, writeStatement } from "./run.ts";
+import { type Input, writeStatement } from "./run.ts";
 import { writeBodyRows, writeTrial } from "./write/changes.ts";
+
+export type Span = { readonly first: number; readonly end: number };
 
 /** Several rows of which the database has refused one. */
 export type RefusedRows = {
@@ -96,9 +96,9 @@ export type RefusedValue = {
 };
 
 export type RefusedWrite = {
-  readonly request: TableRequest;
+  readonly input: Input;
   readonly plan: Plan;
-  readonly identity: TableTransaction["identity"];
+  readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
   readonly catalog: Catalog;
 };
@@ -108,10 +108,10 @@ export type RefusedWrite = {
  * may see; or the arguments of a function that violates a constraint. Empty if there is nothing to add to the error.
  */
 export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
-  const { request, plan } = write;
+  const { input, plan } = write;
   if (!isAboutRow(error) || isCount(error as DatabaseErrorLike)) return [];
   if (plan.kind === "call") return refusedArguments(error as DatabaseErrorLike, plan, write);
-  const rows = request.body?.kind === "json" ? rowsOf(request.body) : null;
+  const rows = input.body?.kind === "json" ? rowsOf(input.body) : null;
   if (rows === null || (plan.kind !== "insert" && plan.kind !== "update")) return [];
   if (isOfValue(error as DatabaseErrorLike)) return unreadableValues(error as DatabaseErrorLike, rows, plan, write);
   const first = await placeOf(error, rows, plan, write);
@@ -162,12 +162,12 @@ async function placeOf(
   return { row: isMany ? row : null, columns, message: null, code: faultCode(code), constraint };
 }
 
-function rowOf(error: unknown, rows: BodyRows, plan: InsertPlan, { request, ...database }: RefusedWrite) {
+function rowOf(error: unknown, rows: BodyRows, plan: InsertPlan, { input, ...database }: RefusedWrite) {
   const insert = finish(writeTrial(plan));
   return placeOfRefused(error, {
     ...database,
     count: rows.count,
-    insertOf: (span) => writeStatement(insert, { ...request, body: { kind: "json", text: rows.textOf(span) } }),
+    insertOf: (span) => writeStatement(insert, { ...input, body: { kind: "json", text: rows.textOf(span) } }),
   });
 }
 
@@ -243,17 +243,57 @@ async function unreadableValues(
   return isMany || found.length > 0 ? [{ ...place, columns: found.map(({ column }) => column), message: null }] : [];
 }
 
-function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }: RefusedWrite): readonly Read[] {
+function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { input }: RefusedWrite): readonly Read[] {
   return body.columns.flatMap((column): Read[] => {
     const { name, casts } = column;
     if (!casts?.fromJson) return row[name] === undefined ? [] : [readOf(table, name, row[name])];
     const text = JSON.stringify(body.isArray ? [row] : row);
     const cast = sql`${sql.trusted(casts.fromJson)}(b.${sql.identifier(name)})`;
     const read = finish(sql`select ${cast} from ${writeBodyRows({ ...body, columns: [column] })}`);
-    return [{ column: name, statement: writeStatement(read, { ...request, body: { kind: "json", text } }) }];
+    return [{ column: name, statement: writeStatement(read, { ...input, body: { kind: "json", text } }) }];
   });
 }
 
 /** `[3].status`, `status`, `[3]` */
 export const pathOf = ({ row, columns }: Pick<RefusedValue, "row" | "columns">): string =>
   [row === null ? "" : `[${row}]`, columns.join(", ")].filter((part) => part !== "").join(".");
+
+type JsonInput = Extract<Input["body"], { readonly kind: "json" }>;
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** The rows of a body. */
+type BodyRows = {
+  readonly count: number;
+  row(index: number): Row;
+  /** The JSON of the rows from `first` up to, but not including, `end`. */
+  textOf(span: Span): JsonInput["text"];
+  /** Null for a large body, whose rows are parsed one at a time. */
+  readonly all: readonly Row[] | null;
+};
+
+/** Null for a large body that is one object. */
+function rowsOf({ text, elements }: JsonInput): BodyRows | null {
+  if (typeof text !== "string") return elements ? rowsOfLarge(text[0]!, elements) : null;
+  const body: Row | readonly Row[] = JSON.parse(text);
+  const all: readonly Row[] = Array.isArray(body) ? body : [body];
+  return {
+    all,
+    count: all.length,
+    row: (index) => all[index]!,
+    textOf: ({ first, end }) => JSON.stringify(all.slice(first, end)),
+  };
+}
+
+function rowsOfLarge(text: Buffer, elements: Uint32Array): BodyRows {
+  const between = (first: number, end: number) => text.subarray(elements[first], elements[end]! - 1);
+  return {
+    all: null,
+    count: elements.length - 1,
+    row: (index) => JSON.parse(between(index, index + 1).toString()),
+    textOf: ({ first, end }) => [OPEN, between(first, end), CLOSE],
+  };
+}
+
+const OPEN = Buffer.from("[");
+const CLOSE = Buffer.from("]");

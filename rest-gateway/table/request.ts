@@ -2,9 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
+import type { TransactionSettings } from "../../db/transaction/identity.ts";
 import type { HttpLimits } from "../../http/limits.ts";
 import type { MediaType } from "../conventions/headers.ts";
 import type { RestLimits } from "../limits.ts";
+import type { AggregateName } from "./plan.ts";
+import type { PlannedQuery } from "./query.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
@@ -15,7 +18,7 @@ export type TableRequest = {
   readonly target: Target;
   /** The schema of the profile header; null for the default schema. */
   readonly schema: string | null;
-  readonly query: Query;
+  readonly query: QueryString;
   readonly values: readonly string[];
   readonly preferences: Preferences;
   /** The rows of the header Range; null without one, and for methods other than GET. */
@@ -27,14 +30,27 @@ export type TableRequest = {
   readonly shape: string;
 };
 
+/** A planned request without its values. All requests of one shape share it. */
+export type PlannedRequest = PlannedQuery & {
+  readonly preferences: Preferences;
+  /** The session settings of the transaction. */
+  readonly settings: TransactionSettings;
+  /** The header Content-Profile; null when only one schema is exposed. */
+  readonly profile: string | null;
+  /** The header Preference-Applied: the preferences that had an effect; "" for none. */
+  readonly appliedPreferences: string;
+  /** The header Warning; null without one. */
+  readonly warning: string | null;
+};
+
 export type Method = "GET" | "HEAD" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS";
 
 export type Target =
   | { readonly kind: "table"; readonly name: string }
   | { readonly kind: "function"; readonly name: string };
 
-/** The query string. */
-export type Query = {
+/** A parsed query string. */
+export type QueryString = {
   /** All columns when there is no `select`. */
   readonly select: readonly SelectItem[];
   /** Conditions, order and limits by path: `""` for the rows themselves, `"author.posts"` for embedded rows. */
@@ -78,7 +94,6 @@ export type SelectItem =
     };
 
 export type Aggregate = { readonly name: AggregateName; readonly cast: string | null };
-export type AggregateName = "sum" | "avg" | "min" | "max" | "count";
 
 /** `author(name).desc.nullslast`: `relation` is the embed whose column orders the rows. */
 export type OrderTerm = {

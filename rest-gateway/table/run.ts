@@ -1,101 +1,113 @@
 import type { Runner } from "../../db/replicas/reader.ts";
 import type { Parameter, Written } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import type { OpenedStream, RowStream, StreamOptions } from "../../db/transaction/row-stream.ts";
+import { ROWS_PORTAL, type RowStream, type StreamOptions } from "../../db/transaction/row-stream.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { Value } from "../../db/wire/batch.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import type { StreamQueue } from "../../http/limits/slow-streams.ts";
-import { type Answer, answer } from "./answer/answer.ts";
-import { isRead, isReadOnly } from "./plan.ts";
-import { type PlannedRequest, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
-import type { Body, RequestUrl } from "./request.ts";
+import { type PlannedQuery, type Query, type QueryResult, RESULT } from "./query.ts";
 
-/** The transaction of a request. */
-export type TableTransaction = {
-  readonly identity: Identity;
-  /** In order: the main statement; the estimate, if it is needed. */
-  readonly statements: readonly Statement[];
-  readonly isolation: PlannedRequest["isolation"];
+/** What a request adds to the SQL that all requests of its shape share. */
+export type Input = {
+  readonly values: readonly string[];
+  readonly body:
+    | {
+        readonly kind: "json";
+        /** That of a large body is its UTF-8. */
+        readonly text: string | readonly Buffer[];
+        /** Where the elements of a large array are, as `elementsOf` returns it; absent or null for every other body. */
+        readonly elements?: Uint32Array | null;
+      }
+    | {
+        readonly kind: "text";
+        readonly type: "text/plain" | "text/xml" | "application/octet-stream";
+        readonly bytes: Buffer;
+      }
+    | null;
 };
 
 type Options = {
+  readonly identity: Identity;
   readonly signal: CancelSignal;
   readonly onConnected: () => void;
-} & Pick<RunOptions, "reading" | "written">;
+} & Pick<RunOptions, "reading">;
 
-/** Runs the transaction of a request in one round trip. */
+/** Runs a query in one transaction and one round trip. */
 export async function run(
   transactions: Transactions,
-  { plan, query, isRolledBack }: PlannedRequest,
-  { identity, statements, isolation }: TableTransaction,
-  more: Options,
+  { query, isolation, isRolledBack }: PlannedQuery,
+  input: Input,
+  { identity, reading, ...more }: Options & Pick<RunOptions, "written">,
 ): Promise<QueryResult> {
-  const unlimitedResult = !isReadOnly(plan);
-  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead: isRead(plan), ...more };
-  const results = await transactions.run(identity, statements, options);
-  if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
-  return { main: results.at(-2)!, estimate: results.at(-1)! };
+  const { isRead, isReadOnly } = query;
+  const options = { isolation, rollback: isRolledBack, unlimitedResult: !isReadOnly, isRead, ...more };
+  const located = { ...options, reading: isRead ? reading : undefined };
+  return resultOf(query, await transactions.run(identity, statementsOf(query, input), located));
 }
 
-/** A response whose body is read from the database while it is sent. `close` must follow. */
-export type StreamedAnswer = {
-  readonly answer: Answer;
+/** In order: the main statement; the estimate, if it is needed. */
+export const statementsOf = ({ main, estimate }: Query, input: Input): Statement[] =>
+  (estimate ? [main, estimate] : [main]).map((each) => writeStatement(each, input));
+
+const resultOf = ({ estimate }: Query, results: readonly Result[]): QueryResult =>
+  estimate ? { main: results.at(-2)!, estimate: results.at(-1)! } : { main: results.at(-1)!, estimate: null };
+
+/** A result whose body is read from the database while it is sent. `close` must follow. */
+export type StreamedResult = {
+  /** Without the body and the number of rows. */
+  readonly head: QueryResult;
+  /** The body. Each part is valid until the next one is requested. */
   readonly parts: AsyncIterable<Buffer>;
-  readonly queue: StreamQueue;
+  /** The streams that share connections with this one. */
+  readonly queue: Pick<Runner, "waitingStreams">;
   close(): Promise<void>;
 };
 
-export type StreamedRun = {
-  readonly planned: PlannedRequest;
-  readonly query: StreamQuery;
-  readonly transaction: TableTransaction;
-  /** The URL of the request, with the parameters in its body. */
-  readonly url: RequestUrl;
-  /** Milliseconds that the stream may take; 0 means no limit. */
-  readonly timeout: number;
-  readonly signal: CancelSignal;
-  readonly onConnected: () => void;
-  readonly reading: RunOptions["reading"];
-};
-
-/** Results up to this size are sent as a whole, with a length and an entity tag. */
+/** Results up to this size are returned as a whole. */
 const MAX_WHOLE_BYTES = 262_144;
 
-/** Begins to read a result of any size. A small one is returned as a whole. Until then, the primary can replace a replica. */
-export function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
-  const { planned, transaction, timeout, signal, onConnected, reading } = run;
-  const { isolation } = transaction;
+/**
+ * Begins to read the result of a query with `stream`, of any size, for at most `timeout` milliseconds, or without a limit for 0. A small
+ * one is returned as a whole. Until then, the primary can replace a replica.
+ */
+export function runStreamed(
+  transactions: Transactions,
+  { plan, query, isolation, isRolledBack }: PlannedQuery,
+  input: Input,
+  { identity, reading, ...more }: Options & { readonly timeout: number },
+): Promise<QueryResult | StreamedResult> {
   // The total must match the rows.
-  const counts = planned.plan.kind === "read" && planned.plan.count !== null;
+  const counts = plan.kind === "read" && plan.count !== null;
   const options = {
     isolation: isolation ?? (counts ? ("repeatable read" as const) : null),
-    rollback: planned.isRolledBack,
-    timeout,
-    signal,
-    onConnected,
-    ...{ reading, isRead: isRead(planned.plan) },
+    rollback: isRolledBack,
+    isRead: query.isRead,
+    reading: query.isRead ? reading : undefined,
+    ...more,
   };
-  return transactions.located(transaction.identity, options, (located, own) => open(located, run, own));
+  return transactions.located(identity, options, (located, own) => open(located, query, input, identity, own));
 }
 
 async function open(
   transactions: Runner,
-  { planned, query, transaction, url }: StreamedRun,
+  query: Query,
+  input: Input,
+  identity: Identity,
   options: StreamOptions,
-): Promise<Answer | StreamedAnswer> {
-  const { results, stream } = await transactions.stream(transaction.identity, transaction.statements, options);
+): Promise<QueryResult | StreamedResult> {
+  const { rows, head, start } = query.stream!;
+  const statements = [
+    { ...writeStatement(rows, input), portal: ROWS_PORTAL },
+    ...statementsOf({ ...query, main: head }, input),
+  ];
+  const { results, stream } = await transactions.stream(identity, statements, options);
+  const result = resultOf(query, results);
   try {
     const first = await firstRows(stream);
-    const body = Buffer.concat([Buffer.from(query.start), ...first.parts]);
-    if (first.isComplete) return wholeAnswer(planned, headOf(planned, results), body, stream.rows, url);
-    return {
-      answer: openAnswer(planned, headOf(planned, results), url),
-      parts: partsOf(body, stream),
-      queue: transactions,
-      close: () => stream.close(),
-    };
+    const body = Buffer.concat([Buffer.from(start), ...first.parts]);
+    if (first.isComplete) return withRows(result, body, stream.rows);
+    return { head: result, parts: partsOf(body, stream), queue: transactions, close: () => stream.close() };
   } catch (error) {
     await stream.close();
     throw error;
@@ -114,66 +126,23 @@ async function firstRows(stream: RowStream): Promise<FirstRows> {
   return { parts, isComplete: false };
 }
 
-/** Each part is valid until the next one is requested. */
 async function* partsOf(first: Buffer, stream: RowStream): AsyncGenerator<Buffer, void> {
   yield first;
   for (let rows = await stream.next(); rows !== null; rows = await stream.next()) if (rows.length > 0) yield rows;
 }
 
-type Head = { readonly head: Result; readonly estimate: Result | null };
-
-/** The results of the statements that follow the one with the rows. */
-function headOf({ query }: PlannedRequest, results: OpenedStream["results"]): Head {
-  return query.estimate
-    ? { head: results.at(-2)!, estimate: results.at(-1)! }
-    : { head: results.at(-1)!, estimate: null };
-}
-
-function wholeAnswer(
-  planned: PlannedRequest,
-  { head, estimate }: Head,
-  body: Buffer,
-  rows: number,
-  url: RequestUrl,
-): Answer {
-  return answer(planned, { main: withRows(head, body, rows), estimate }, url);
-}
-
-/** The range is known if the client asked for an exact total: the rows are read from the same snapshot. */
-function openAnswer(planned: PlannedRequest, { head, estimate }: Head, url: RequestUrl): Answer {
-  const { plan } = planned;
-  if (plan.kind === "read" && plan.count?.kind === "exact") {
-    const { limit, offset } = plan.rows;
-    const total = Number(head.rows[0]![RESULT.total]!.toString());
-    const rows = Math.min(limit ?? total, total - offset);
-    return answer(planned, { main: withRows(head, null, rows), estimate }, url);
-  }
-  const uncounted = { ...planned, plan: { ...plan, count: null } } as PlannedRequest;
-  const { headers, ...rest } = answer(uncounted, { main: withRows(head, null, 1), estimate: null }, url);
-  return { ...rest, headers: headers.filter(([name]) => name !== "Content-Range") };
-}
-
-/** A result like that of the main statement: one row, with the body and the number of rows filled in. */
-function withRows({ rows, rowCount }: Result, body: Buffer | null, count: number): Result {
-  const row = [...rows[0]!];
+/** The result of a stream, with the body and the number of rows filled in. */
+export function withRows({ main, estimate }: QueryResult, body: Buffer | null, count: number): QueryResult {
+  const row = [...main.rows[0]!];
   row[RESULT.body] = body;
   row[RESULT.rows] = Buffer.from(String(count));
-  return { rows: [row], rowCount };
+  return { main: { rows: [row], rowCount: main.rowCount }, estimate };
 }
 
-/** The parts of a request that supply the parameters of a statement. */
-export type Input = {
-  readonly values: readonly string[];
-  readonly body:
-    | Extract<Body, { kind: "text" }>
-    | { readonly kind: "json"; readonly text: string | readonly Buffer[] }
-    | null;
-};
-
 /** Adds the values of a request to the SQL that all requests of its shape share. */
-export const writeStatement = ({ text, parameters }: Written, request: Input): Statement => ({
+export const writeStatement = ({ text, parameters }: Written, input: Input): Statement => ({
   text,
-  values: parameters.map((parameter) => textOf(parameter, request)),
+  values: parameters.map((parameter) => textOf(parameter, input)),
   binary: true,
 });
 

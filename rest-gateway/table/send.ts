@@ -10,10 +10,9 @@ import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/headers.ts";
-import type { Answer } from "./answer/answer.ts";
+import type { Answer, StreamedAnswer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
-import type { StreamedAnswer } from "./run.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** The request headers that a response depends on. */

@@ -16,11 +16,11 @@ import type {
 } from "../tasks/task-handler.ts";
 import type { Answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
-import { parseUrl } from "./parse/request.ts";
+import { parseRequest, parseUrl } from "./parse/request.ts";
 import type { Format } from "./plan.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
-import type { PlannedRequest } from "./query.ts";
-import type { RequestUrl, TableRequest } from "./request.ts";
+import type { ParseLimits, PlannedRequest, RequestUrl, TableRequest } from "./request.ts";
+import { statementsOf } from "./run.ts";
 import { tableProblemBody, type Verbosity } from "./send.ts";
 
 /** The formats whose bodies are JSON. */
@@ -64,6 +64,7 @@ const APPLIED = "Preference-Applied";
 const JSON_TYPE = ["Content-Type", "application/json; charset=utf-8"] as const;
 
 type TaskHandlerOptions = PlannerOptions & {
+  readonly limits: ParseLimits;
   readonly anonymousRole: string;
   readonly errorVerbosity: Verbosity;
 };
@@ -84,18 +85,18 @@ export class FunctionTaskHandler implements TaskHandler<PlannedCall> {
 
   plan({ method, url, headers, body }: StoredRequest): PlannedCall {
     const bytes = body === null ? null : Buffer.from(body);
-    const request = this.#planner.parse({ method, url: parseUrl(url), headers, body: bytes });
+    const request = parseRequest({ method, url: parseUrl(url), headers, body: bytes }, this.#options.limits);
     return { request, planned: this.#planner.plan(request) };
   }
 
   write({ request, planned }: PlannedCall, { id, caller, request: stored }: Task): TaskTransaction {
-    const context = contextOf(stored, parseUrl(stored.url).path);
-    const { identity, statements, isolation } = this.#planner.write(request, planned, caller, context);
-    const { fixed, given } = identity.settings!;
+    const { fixed, given } = planned.settings;
+    const settings = { fixed: fixed.map(allowingWrites), given };
+    const statements = statementsOf(planned.query, request);
     return {
-      identity: { ...identity, settings: { fixed: fixed.map(allowingWrites), given } },
+      identity: { caller, request: contextOf(stored, parseUrl(stored.url).path), settings },
       statements: [...statements.slice(0, -1), storingResult(statements.at(-1)!, id)],
-      isolation,
+      isolation: planned.isolation,
     };
   }
 

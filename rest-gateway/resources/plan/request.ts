@@ -1,5 +1,4 @@
 import { sql } from "../../../db/sql.ts";
-import { NO_PREFERENCES } from "../../table/parse/headers.ts";
 import type {
   Assignment,
   BodyColumns,
@@ -102,12 +101,10 @@ function unchanged({ fields }: Resource): Assignment {
   return { column: field.column, value: columnOf(field) };
 }
 
-/** Rows as a JSON array, without the preferences of table requests. */
+/** Rows as a JSON array. */
 const asArray = ({ table }: Resource) => ({
-  schema: table.schema,
   table,
   format: JSON_ARRAY,
-  preferences: NO_PREFERENCES,
   maxAffected: null,
   maxBytes: null,
 });

@@ -6,14 +6,14 @@ import {
   type ChangePlan,
   type EmbedPlan,
   isChange,
-  isPut,
   type Plan,
   type ReadPlan,
   type RowsPlan,
 } from "../plan.ts";
 import { invalidRange, notSingular } from "../problem.ts";
-import { type PlannedRequest, type QueryResult, RESULT } from "../query.ts";
-import { RESERVED_NAMES, type RequestUrl } from "../request.ts";
+import { type QueryResult, RESULT } from "../query.ts";
+import { type PlannedRequest, type Preferences, RESERVED_NAMES, type RequestUrl } from "../request.ts";
+import { type StreamedResult, withRows } from "../run.ts";
 
 const { validateHeaderName, validateHeaderValue } = process.getBuiltinModule("node:http");
 
@@ -39,13 +39,14 @@ export function answer(planned: PlannedRequest, result: QueryResult, url: Reques
   const affected = total === null ? rows : Number(total);
   if (plan.format.isSingular && rows !== 1) throw notSingular(rows);
 
-  const range = isChange(plan) ? changedRange(plan, affected) : rangeOf(plan, rows, result, total);
+  const isRead = plan.kind === "read" || plan.kind === "call";
+  const range = isRead ? rangeOf(plan, rows, result, total) : changedRange(plan, planned.preferences, affected);
   const body = bodyKind(plan);
   const location = plan.kind === "insert" ? text(RESULT.location) : null;
   const contentUrl = plan.kind === "read" ? contentLocation(url) : null;
   const headers: Header[] = [
     ...(body === "none" ? [] : ([["Content-Type", plan.format.contentType]] as const)),
-    ...(isPut(plan) ? [] : ([["Content-Range", range.header]] as const)),
+    ...(plan.kind === "insert" && plan.key ? [] : ([["Content-Range", range.header]] as const)),
     ...(contentUrl === null ? [] : ([["Content-Location", contentUrl]] as const)),
     ...(profile === null || body === "none" ? [] : ([["Content-Profile", profile]] as const)),
     ...(location === null ? [] : ([["Location", locationOf(plan, url.path, JSON.parse(location))]] as const)),
@@ -63,6 +64,27 @@ export function answer(planned: PlannedRequest, result: QueryResult, url: Reques
 }
 
 const EMPTY = Buffer.alloc(0);
+
+/** A response whose body is read from the database while it is sent. `close` must follow. */
+export type StreamedAnswer = Omit<StreamedResult, "head"> & { readonly answer: Answer };
+
+/** The range is known if the client asked for an exact total: the rows are read from the same snapshot. */
+export function answerStreamed(
+  planned: PlannedRequest,
+  { head, ...stream }: StreamedResult,
+  url: RequestUrl,
+): StreamedAnswer {
+  const { plan } = planned;
+  if (plan.kind === "read" && plan.count?.kind === "exact") {
+    const { limit, offset } = plan.rows;
+    const total = Number(head.main.rows[0]![RESULT.total]!.toString());
+    const rows = Math.min(limit ?? total, total - offset);
+    return { ...stream, answer: answer(planned, withRows(head, null, rows), url) };
+  }
+  const uncounted = { ...planned, plan: { ...plan, count: null } } as PlannedRequest;
+  const { headers, ...rest } = answer(uncounted, withRows(head, null, 1), url);
+  return { ...stream, answer: { ...rest, headers: headers.filter(([name]) => name !== "Content-Range") } };
+}
 
 /** "headers only" is for HEAD: the headers describe a body that is not sent. */
 function bodyKind(plan: Plan): "sent" | "headers only" | "none" {
@@ -123,8 +145,8 @@ function explanation({ format }: Plan, { main }: QueryResult): Answer {
 }
 
 /** The header Preference-Applied: the preferences of the request that had an effect; "" for none. */
-export function appliedPreferences(plan: Plan, isEndChosen: boolean): string {
-  const { resolution, missing, return: returned, count, tx, handling, timezone, maxAffected, read } = plan.preferences;
+export function appliedPreferences(plan: Plan, preferences: Preferences, isEndChosen: boolean): string {
+  const { resolution, missing, return: returned, count, tx, handling, timezone, maxAffected, read } = preferences;
   const pairs: [string, string | number | null][] = [
     ["resolution", plan.kind === "insert" && !plan.key && plan.conflict ? resolution : null],
     ["missing", plan.kind === "insert" || plan.kind === "update" ? missing : null],
@@ -179,8 +201,8 @@ export function readRange(offset: number, rows: number, total: number | null): C
 }
 
 /** The range of a change. Only an update numbers its rows. The total is exact, whichever count the client prefers. */
-export const changedRange = ({ kind, preferences }: ChangePlan, affected: number): ContentRange => ({
-  header: rangeHeader(0, kind === "update" ? affected : 0, preferences.count === null ? null : affected),
+const changedRange = ({ kind }: ChangePlan, { count }: Preferences, affected: number): ContentRange => ({
+  header: rangeHeader(0, kind === "update" ? affected : 0, count === null ? null : affected),
   isPartial: false,
 });
 

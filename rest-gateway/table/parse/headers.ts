@@ -25,7 +25,7 @@ const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (val
 /** The only preference without a value. Source: RFC 7240, 4.1. */
 const RESPOND_ASYNC = "respond-async";
 
-export const NO_PREFERENCES: Preferences = {
+const NO_PREFERENCES: Preferences = {
   resolution: null,
   missing: null,
   return: null,

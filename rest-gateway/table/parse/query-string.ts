@@ -14,7 +14,7 @@ import { ConditionCounter } from "../../../db/filters/patterns.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { invalidRange, notFilter } from "../problem.ts";
-import { type OrderTerm, type ParseLimits, type Query, type QueryPart, RESERVED_NAMES } from "../request.ts";
+import { type OrderTerm, type ParseLimits, type QueryPart, type QueryString, RESERVED_NAMES } from "../request.ts";
 import { parseOrder } from "./order.ts";
 import { EVERYTHING, parseSelect, refuseManyColumns } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
@@ -26,7 +26,7 @@ export type QueryOptions = {
 };
 
 /** The filters and arguments in `query` refer to `values` by index. */
-export type ReadQuery = { readonly query: Query; readonly values: readonly string[] };
+export type ReadQuery = { readonly query: QueryString; readonly values: readonly string[] };
 
 /** The parsed name of a parameter. `path` is the path of an embedded relation, `"author.posts"`, or `""`. */
 type Parameter =
@@ -66,9 +66,9 @@ class QueryReader {
   readonly #values: string[] = [];
   /** Null until there is a condition. */
   #counter: ConditionCounter | null = null;
-  #select: Query["select"] | null = null;
-  #columns: Query["columns"] = null;
-  #onConflict: Query["onConflict"] = null;
+  #select: QueryString["select"] | null = null;
+  #columns: QueryString["columns"] = null;
+  #onConflict: QueryString["onConflict"] = null;
 
   constructor(options: QueryOptions) {
     this.#options = options;

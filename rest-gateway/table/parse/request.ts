@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
 import { takeKey } from "../../../identity/credentials.ts";
@@ -8,7 +7,6 @@ import { methodNotAllowed } from "../../conventions/problem.ts";
 import { invalidBody, methodNotForFunctions, queryTypeOnly } from "../problem.ts";
 import {
   type Body,
-  type JsonContent,
   type Method,
   type ParseLimits,
   QUERY_TYPE,
@@ -43,22 +41,8 @@ export function countQuery({ search }: RequestUrl, count: (cost: number) => void
   if (more > 0) count(more);
 }
 
-type ParseInput = {
-  readonly method: string;
-  /** The path after `/rest/v1/`, percent-encoded: `users`, `rpc/add`. */
-  readonly path: string;
-  /** The query string of the URL, without `?`. */
-  readonly search: string;
-  readonly headers: IncomingHttpHeaders;
-  /** Null when the method has no body. */
-  readonly body: Buffer | null;
-  /** What has been read of a large body. */
-  readonly content?: JsonContent | undefined;
-  readonly limits: ParseLimits;
-};
-
 /** The response to OPTIONS depends only on the target. */
-const WITHOUT_DETAILS: Pick<ParseInput, "search" | "headers"> = { search: "", headers: {} };
+const WITHOUT_DETAILS = { search: "", headers: {} as RequestText["headers"] };
 const WITH_BODY: ReadonlySet<Method> = new Set(["POST", "PUT", "PATCH"]);
 const READING: ReadonlySet<Method> = new Set(["OPTIONS", "GET", "HEAD"]);
 
@@ -66,22 +50,23 @@ const READING: ReadonlySet<Method> = new Set(["OPTIONS", "GET", "HEAD"]);
  * Parses an HTTP request to the table interface, without looking up the names in it. Throws Problem for malformed
  * input. Parts of the result are cached and shared, so they must not be changed.
  */
-export function parseRequest(input: ParseInput): TableRequest {
-  const target = parseTarget(input.path);
-  const method = parseMethod(input.method, target);
-  const { search, headers } = method === "OPTIONS" ? WITHOUT_DETAILS : input;
+export function parseRequest(text: RequestText, limits: ParseLimits): TableRequest {
+  const { url } = text;
+  const target = parseTarget(url.path.slice(BASE.length + 1));
+  const method = parseMethod(text.method, target);
+  const { search, headers } = method === "OPTIONS" ? WITHOUT_DETAILS : { search: url.search, headers: text.headers };
   const hasArguments = target.kind === "function" && READING.has(method);
-  const { query, values } = parseQuery(search, { hasArguments, limits: input.limits });
+  const { query, values } = parseQuery(search, { hasArguments, limits });
   const request = {
     method,
     target,
-    schema: parseProfile(input.headers[READING.has(method) ? "accept-profile" : "content-profile"]),
+    schema: parseProfile(text.headers[READING.has(method) ? "accept-profile" : "content-profile"]),
     query,
     values,
     preferences: parsePreferences(headers.prefer),
     range: method === "GET" ? parseRange(headers) : null,
     accept: parseAccept(headers.accept),
-    body: WITH_BODY.has(method) ? bodyOf(input, target) : null,
+    body: WITH_BODY.has(method) ? bodyOf(text, target, limits) : null,
   };
   return { ...request, shape: shapeOf(request) };
 }
@@ -113,7 +98,7 @@ const allowedMethods = (kind: Target["kind"]) =>
 
 const NO_BYTES = Buffer.alloc(0);
 
-const bodyOf = ({ body, content, headers, limits }: ParseInput, target: Target): Body =>
+const bodyOf = ({ body, content, headers }: RequestText, target: Target, limits: ParseLimits): Body =>
   parseBody(body ?? NO_BYTES, {
     target,
     contentType: headers["content-type"],

@@ -49,9 +49,7 @@ export function planCall(
   if (!givesRows(returns)) refuseSelect(query.select, call.function.name);
   return {
     kind: "call",
-    schema: call.function.schema,
     format,
-    preferences,
     maxAffected,
     maxBytes: isReadOnly ? null : options.maxBytes,
     function: call.function,

@@ -102,7 +102,7 @@ export function methodsOf(table: Table): string[] {
 
 function changeOf({ preferences }: TableRequest, { table, format, maxBytes }: ChangeOptions, rows: RowsPlan) {
   const representation = preferences.return === "representation" ? rows : null;
-  return { table, format, preferences, schema: table.schema, maxAffected: null, maxBytes, representation };
+  return { table, format, maxAffected: null, maxBytes, representation };
 }
 
 const maxAffectedOf = ({ preferences }: TableRequest) =>

@@ -60,9 +60,7 @@ function planRead(
 ): ReadPlan {
   const plan: ReadPlan = {
     kind: "read",
-    schema: table.schema,
     format,
-    preferences: request.preferences,
     maxAffected: null,
     maxBytes: null,
     table,

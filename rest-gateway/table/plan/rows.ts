@@ -4,7 +4,7 @@ import { problem } from "../../../problems/problem.ts";
 import type { RestLimits } from "../../limits.ts";
 import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { noRelationship, notEmbedded, spreadNeedsToOne, tooManyEmbedFilters, tooManyEmbeds } from "../problem.ts";
-import type { Query, QueryPart, SelectItem } from "../request.ts";
+import type { QueryPart, QueryString, SelectItem } from "../request.ts";
 import { castOf, hasField, planConditions, planField } from "./fields.ts";
 import { planOrder } from "./order.ts";
 import { findRelationship } from "./relationships.ts";
@@ -42,7 +42,7 @@ export class RowPlanner {
   #embeds = 0;
   #embedFilters = 0;
 
-  constructor(catalog: Catalog, { select, parts }: Query, options: RowOptions) {
+  constructor(catalog: Catalog, { select, parts }: QueryString, options: RowOptions) {
     this.#catalog = catalog;
     this.#select = select;
     this.#parts = new Parts(parts);
@@ -201,10 +201,10 @@ const atMost = (limit: number | null, max: number | null): number | null =>
 
 /** The conditions, order and limits of each relation, by the paths that parameters use: `author.posts`. */
 export class Parts {
-  readonly #parts: Query["parts"];
+  readonly #parts: QueryString["parts"];
   readonly #taken = new Set<string>();
 
-  constructor(parts: Query["parts"]) {
+  constructor(parts: QueryString["parts"]) {
     this.#parts = parts;
   }
 

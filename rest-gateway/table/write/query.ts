@@ -12,7 +12,13 @@ import { Aliases, type From, tableAs } from "./scope.ts";
 export function writeQuery(plan: Plan, postgis: string | null): Query {
   const estimate = plan.kind === "read" ? writeEstimate(plan) : null;
   const main = finish(explained(plan, writePlan(plan, postgis)));
-  return { main, estimate: estimate && finish(estimate), stream: writeStream(plan) };
+  return {
+    main,
+    estimate: estimate && finish(estimate),
+    stream: writeStream(plan),
+    isRead: plan.kind === "read" || (plan.kind === "call" && plan.function.volatility !== "volatile"),
+    isReadOnly: plan.kind === "read" || (plan.kind === "call" && plan.isReadOnly),
+  };
 }
 
 /**

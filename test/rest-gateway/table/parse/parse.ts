@@ -1,5 +1,5 @@
 import { Problem } from "../../../../problems/problem.ts";
-import { parseRequest } from "../../../../rest-gateway/table/parse/request.ts";
+import { BASE, parseRequest } from "../../../../rest-gateway/table/parse/request.ts";
 import { type TableProblem, tableAnswer } from "../../../../rest-gateway/table/problem.ts";
 import type { TableRequest } from "../../../../rest-gateway/table/request.ts";
 
@@ -22,7 +22,13 @@ export const LIMITS = {
 export function parse(url: string, { method = "GET", headers = {}, body }: Rest = {}): TableRequest {
   const [path = "", ...search] = url.split("?");
   const bytes = body === undefined ? null : Buffer.from(body as string);
-  return parseRequest({ method, path, search: search.join("?"), headers, body: bytes, limits: LIMITS });
+  const text = {
+    method,
+    url: { path: `${BASE}/${path}`, search: search.join("?"), apiKey: null },
+    headers,
+    body: bytes,
+  };
+  return parseRequest(text, LIMITS);
 }
 
 /** The problem with which the call is refused. Throws if the call succeeds or fails in another way. */
