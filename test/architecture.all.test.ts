@@ -116,6 +116,11 @@ test("no file of the service imports the test kit", () => {
   expect(sources.filter((file) => importsOf(file).some((imported) => TEST_KIT.includes(imported)))).toEqual([]);
 });
 
+test("db/query writes and runs the queries of all interfaces: only they import it", () => {
+  const users = sources.filter((file) => importsOf(file).some((imported) => imported.startsWith("db/query/")));
+  expect(users.filter((file) => /^(db\/(?!query\/)|identity|http)/.test(file))).toEqual([]);
+});
+
 /** The folders of the gateway, each of which may import from those before it. */
 const GATEWAY = ["conventions", "tasks", "table", "openapi", "routes", "auth", "resources"];
 const gatewayFolderOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
@@ -258,8 +263,8 @@ test("no file imports values from node:http, which would load 12 MB that the ser
 
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
   expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
+    "db/query/csv.ts",
     "db/sql.ts",
-    "rest-gateway/conventions/csv.ts",
   ]);
 });
 

@@ -1,5 +1,5 @@
 import type { Table } from "../../db/catalog/catalog.ts";
-import type { ConditionPlan, RowsPlan } from "../table/plan.ts";
+import type { ConditionPlan, RowsPlan } from "../../db/query/plan.ts";
 import type { Resource } from "./resource.ts";
 
 /** A row to look for. */

@@ -1,4 +1,7 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import { writeTrial } from "../../db/query/changes.ts";
+import * as refused from "../../db/query/refused-row.ts";
+import { writeStatement } from "../../db/query/run.ts";
 import { finish } from "../../db/sql.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
@@ -6,9 +9,6 @@ import { faultsOfInput, type InputFault } from "../../db/transaction/input-fault
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Fault, Problem } from "../../problems/problem.ts";
 import { faultOfRecord } from "../conventions/problem.ts";
-import * as refused from "../table/refused-row.ts";
-import { writeStatement } from "../table/run.ts";
-import { writeTrial } from "../table/write/changes.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert } from "./plan/request.ts";
 import { type FoundFaults, invalidBody, invalidRecords, MAX_FAULTS, valuesTaken } from "./problem.ts";

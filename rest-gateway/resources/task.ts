@@ -1,11 +1,11 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { writeStatement } from "../../db/query/run.ts";
 import { finish } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
-import { writeStatement } from "../table/run.ts";
 import type {
   CallerTransactions,
   ErrorResponse,

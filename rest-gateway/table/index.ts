@@ -5,6 +5,10 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
+import type { Plan } from "../../db/query/plan.ts";
+import { RESULT } from "../../db/query/planned-query.ts";
+import { type RefusedValue, refusedValuesOf } from "../../db/query/refused-row.ts";
+import { run, runStreamed } from "../../db/query/run.ts";
 import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
@@ -24,11 +28,8 @@ import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
 import { readLargeBody } from "./parse/large-body.ts";
 import { BASE, countQuery, parseRequest, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
-import type { Plan } from "./plan.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
-import { RESULT } from "./query.ts";
-import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import {
   type ParseLimits,
   type PlannedRequest,
@@ -37,7 +38,6 @@ import {
   type RequestUrl,
   type TableRequest,
 } from "./request.ts";
-import { run, runStreamed } from "./run.ts";
 import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } from "./send.ts";
 import { snapshotRequest, type TableSnapshot, type TableStreams } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";

@@ -2,13 +2,13 @@ import { shapeCache } from "../../cache/cache.ts";
 import type { Config } from "../../config/config.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Plan } from "../../db/query/plan.ts";
+import { writeQuery } from "../../db/query/query.ts";
 import { quoteIdentifier } from "../../db/sql.ts";
 import { ISOLATION, isolationOf } from "../../db/transaction/transaction-plan.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/answer.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
-import type { Plan } from "./plan.ts";
 import type { PlannedRequest, TableRequest } from "./request.ts";
-import { writeQuery } from "./write/query.ts";
 
 export type PlanningOptions = PlanOptions & Pick<Config, "dbExtraSearchPath" | "dbTxEnd" | "appSettings">;
 

@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
+import type { AggregateName } from "../../db/query/plan.ts";
+import type { PlannedQuery } from "../../db/query/planned-query.ts";
 import type { TransactionSettings } from "../../db/transaction/identity.ts";
 import type { HttpLimits } from "../../http/limits.ts";
 import type { MediaType } from "../conventions/headers.ts";
 import type { RestLimits } from "../limits.ts";
-import type { AggregateName } from "./plan.ts";
-import type { PlannedQuery } from "./query.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters

@@ -1,7 +1,7 @@
 import type { Catalog, TablePrivilege } from "../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn } from "../../db/catalog/grants.ts";
 import { similarTo } from "../../db/catalog/similar.ts";
-import type { RowSource } from "./plan.ts";
+import type { RowSource } from "../../db/query/plan.ts";
 
 /** The caller who reads a hint. It suggests only what their role may use. */
 export type Reader = { readonly catalog: Catalog; readonly role: string };

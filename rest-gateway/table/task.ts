@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
+import type { Format } from "../../db/query/plan.ts";
+import { statementsOf } from "../../db/query/run.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
@@ -17,10 +19,8 @@ import type {
 import type { Answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseRequest, parseUrl } from "./parse/request.ts";
-import type { Format } from "./plan.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import type { ParseLimits, PlannedRequest, RequestUrl, TableRequest } from "./request.ts";
-import { statementsOf } from "./run.ts";
 import { tableProblemBody, type Verbosity } from "./send.ts";
 
 /** The formats whose bodies are JSON. */

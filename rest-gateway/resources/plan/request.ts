@@ -1,4 +1,3 @@
-import { sql } from "../../../db/sql.ts";
 import type {
   Assignment,
   BodyColumns,
@@ -8,7 +7,8 @@ import type {
   OrderPlan,
   ReadPlan,
   UpdateCommand,
-} from "../../table/plan.ts";
+} from "../../../db/query/plan.ts";
+import { sql } from "../../../db/sql.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
 import type { Key, OperationOf, OrderTerm, Parent, Precondition, ResourceRequest } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";

@@ -1,8 +1,8 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
 import { filterOf, mapFilters } from "../../../db/filters/condition.ts";
+import type { ConditionPlan, EmbedPlan, Expression, FieldPlan, Output, RowsPlan } from "../../../db/query/plan.ts";
 import { sql } from "../../../db/sql.ts";
 import { sourceOf } from "../../table/plan/rows.ts";
-import type { ConditionPlan, EmbedPlan, Expression, FieldPlan, Output, RowsPlan } from "../../table/plan.ts";
 import {
   type Key,
   type ListCondition,

@@ -1,5 +1,5 @@
+import type { Expression, Output, Scope } from "../../../db/query/plan.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { Expression, Output, Scope } from "../../table/plan.ts";
 import { LINKS, nameIn, type Style } from "../request.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 

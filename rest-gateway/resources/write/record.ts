@@ -1,9 +1,9 @@
+import { writeCommand } from "../../../db/query/changes.ts";
+import type { Command, InsertCommand, UpdateCommand } from "../../../db/query/plan.ts";
+import { SNAPSHOT } from "../../../db/query/result.ts";
+import { writeList, writeWhere } from "../../../db/query/rows.ts";
+import { Aliases, type From, fromTable } from "../../../db/query/scope.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { Command, InsertCommand, UpdateCommand } from "../../table/plan.ts";
-import { writeCommand } from "../../table/write/changes.ts";
-import { SNAPSHOT } from "../../table/write/result.ts";
-import { writeList, writeWhere } from "../../table/write/rows.ts";
-import { Aliases, type From, fromTable } from "../../table/write/scope.ts";
 import type { Reference } from "../description.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
 import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts";

@@ -1,8 +1,8 @@
+import { writeCommand, writeSources } from "../../../db/query/changes.ts";
+import type { InsertCommand, ReadPlan, RowsPlan } from "../../../db/query/plan.ts";
+import { writeList, writeOrder, writeRows, writeWhere } from "../../../db/query/rows.ts";
+import { Aliases, type From, fromTable } from "../../../db/query/scope.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { InsertCommand, ReadPlan, RowsPlan } from "../../table/plan.ts";
-import { writeCommand, writeSources } from "../../table/write/changes.ts";
-import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/rows.ts";
-import { Aliases, type From, fromTable } from "../../table/write/scope.ts";
 import { writeValue } from "./expressions.ts";
 
 /** Creates records and stores them in the result of the task; `task` is the index of its id in the values. */

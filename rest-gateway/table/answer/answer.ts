@@ -1,6 +1,4 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { problem } from "../../../problems/problem.ts";
-import type { Header } from "../../conventions/headers.ts";
 import {
   type CallPlan,
   type ChangePlan,
@@ -9,11 +7,13 @@ import {
   type Plan,
   type ReadPlan,
   type RowsPlan,
-} from "../plan.ts";
+} from "../../../db/query/plan.ts";
+import { type QueryResult, RESULT } from "../../../db/query/planned-query.ts";
+import { type StreamedResult, withRows } from "../../../db/query/run.ts";
+import { problem } from "../../../problems/problem.ts";
+import type { Header } from "../../conventions/headers.ts";
 import { invalidRange, notSingular } from "../problem.ts";
-import { type QueryResult, RESULT } from "../query.ts";
 import { type PlannedRequest, type Preferences, RESERVED_NAMES, type RequestUrl } from "../request.ts";
-import { type StreamedResult, withRows } from "../run.ts";
 
 const { validateHeaderName, validateHeaderValue } = process.getBuiltinModule("node:http");
 

@@ -12,11 +12,13 @@ import {
 } from "../../../db/errors.ts";
 import { clientMessage } from "../../../db/masking.ts";
 import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
+import { isPut, type Plan } from "../../../db/query/plan.ts";
+import { REFUSED } from "../../../db/query/planned-query.ts";
+import { pathOf, type RefusedValue } from "../../../db/query/refused-row.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { statusOf } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { Problem, problem } from "../../../problems/problem.ts";
-import { isPut, type Plan } from "../plan.ts";
 import {
   badRaise,
   notSingular,
@@ -26,8 +28,6 @@ import {
   tooManyAffected,
   writeAnswerTooLarge,
 } from "../problem.ts";
-import { REFUSED } from "../query.ts";
-import { pathOf, type RefusedValue } from "../refused-row.ts";
 import type { HintFor } from "../suggestion.ts";
 import { writeHeader } from "./answer.ts";
 

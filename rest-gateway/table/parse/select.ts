@@ -2,7 +2,7 @@ import { parserCache } from "../../../cache/cache.ts";
 import { readName, readPath, refuseLongName, tooDeep } from "../../../db/filters/field.ts";
 import { tooMany } from "../../../db/filters/patterns.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
-import type { AggregateName } from "../plan.ts";
+import type { AggregateName } from "../../../db/query/plan.ts";
 import type { Aggregate, SelectItem } from "../request.ts";
 
 type Embed = Extract<SelectItem, { kind: "embed" }>;

@@ -1,8 +1,15 @@
 import { type Catalog, type DatabaseFunction, type FunctionResult, tableOf } from "../../../db/catalog/catalog.ts";
 import { mayExecute } from "../../../db/catalog/grants.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
+import {
+  type CallArguments,
+  type CallPlan,
+  type Count,
+  type Format,
+  type RowSource,
+  VALUE,
+} from "../../../db/query/plan.ts";
 import { problem } from "../../../problems/problem.ts";
-import { type CallArguments, type CallPlan, type Count, type Format, type RowSource, VALUE } from "../plan.ts";
 import { ambiguousFunction, JSON_IN_FORM, noSuchColumn, noSuchFunction } from "../problem.ts";
 import type { Body, SelectItem, TableRequest } from "../request.ts";
 import { isJsonInForm } from "./changes.ts";

@@ -1,7 +1,6 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
 import type { Filter } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
-import { problem } from "../../../problems/problem.ts";
 import type {
   BodyColumns,
   ConditionPlan,
@@ -12,7 +11,8 @@ import type {
   KeyValue,
   RowsPlan,
   UpdatePlan,
-} from "../plan.ts";
+} from "../../../db/query/plan.ts";
+import { problem } from "../../../problems/problem.ts";
 import { invalidBody, JSON_IN_FORM, methodNotForTable, noSuchBodyColumns, putFilters, unfiltered } from "../problem.ts";
 import type { Body, TableRequest } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";

@@ -1,10 +1,10 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type Condition, type Filter, mapFilters } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
-import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
+import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../../../db/query/plan.ts";
+import { systemColumn } from "../../../db/query/system-columns.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
 import { similarColumn } from "../suggestion.ts";
-import { systemColumn } from "../system-columns.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
 export function planField(source: RowSource, name: string, { name: field, path }: Field): FieldPlan {

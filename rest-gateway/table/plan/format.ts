@@ -1,6 +1,6 @@
 import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
+import type { ExplainPlan, Format } from "../../../db/query/plan.ts";
 import { type MediaType, parseContentType } from "../../conventions/headers.ts";
-import type { ExplainPlan, Format } from "../plan.ts";
 import { notAcceptable } from "../problem.ts";
 
 const PGRST = "application/vnd.pgrst.";

@@ -9,7 +9,7 @@ import type {
   RowsPlan,
   SourceColumn,
   ValuePlan,
-} from "../plan.ts";
+} from "../../../db/query/plan.ts";
 import { notEmbedded, orderNeedsToOne } from "../problem.ts";
 import type { OrderTerm } from "../request.ts";
 import { hasField, planField } from "./fields.ts";

@@ -1,8 +1,8 @@
 import type { Config } from "../../../config/config.ts";
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../../../db/query/plan.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { RestLimits } from "../../limits.ts";
-import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { noRelationship, notEmbedded, spreadNeedsToOne, tooManyEmbedFilters, tooManyEmbeds } from "../problem.ts";
 import type { QueryPart, QueryString, SelectItem } from "../request.ts";
 import { castOf, hasField, planConditions, planField } from "./fields.ts";

@@ -1,8 +1,8 @@
-import { type Sql, sql } from "../../../db/sql.ts";
-import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, Scope, ValuePlan } from "../plan.ts";
-import { systemColumnsOf } from "../system-columns.ts";
+import { type Sql, sql } from "../sql.ts";
 import { writeConditions } from "./conditions.ts";
+import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, Scope, ValuePlan } from "./plan.ts";
 import { type Aliases, type From, fromRelation, writeAggregate, writeField, writeValue } from "./scope.ts";
+import { systemColumnsOf } from "./system-columns.ts";
 
 /** An entry of the select list. */
 type SelectEntry = {

@@ -1,12 +1,12 @@
-import type { Runner } from "../../db/replicas/reader.ts";
-import type { Parameter, Written } from "../../db/sql.ts";
-import type { Identity } from "../../db/transaction/identity.ts";
-import { ROWS_PORTAL, type RowStream, type StreamOptions } from "../../db/transaction/row-stream.ts";
-import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { writeArray } from "../../db/wire/array-text.ts";
-import type { Value } from "../../db/wire/batch.ts";
-import type { CancelSignal } from "../../db/wire/connection.ts";
-import { type PlannedQuery, type Query, type QueryResult, RESULT } from "./query.ts";
+import type { Runner } from "../replicas/reader.ts";
+import type { Parameter, Written } from "../sql.ts";
+import type { Identity } from "../transaction/identity.ts";
+import { ROWS_PORTAL, type RowStream, type StreamOptions } from "../transaction/row-stream.ts";
+import type { Result, RunOptions, Statement, Transactions } from "../transaction/transaction.ts";
+import { writeArray } from "../wire/array-text.ts";
+import type { Value } from "../wire/batch.ts";
+import type { CancelSignal } from "../wire/connection.ts";
+import { type PlannedQuery, type Query, type QueryResult, RESULT } from "./planned-query.ts";
 
 /** What a request adds to the SQL that all requests of its shape share. */
 export type Input = {

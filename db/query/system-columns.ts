@@ -1,4 +1,4 @@
-import type { Table } from "../../db/catalog/catalog.ts";
+import type { Table } from "../catalog/catalog.ts";
 import type { RowsPlan, SourceColumn } from "./plan.ts";
 
 /** Every table has these columns, though `*` leaves them out. Source: PostgreSQL, "System Columns". */

@@ -1,5 +1,5 @@
-import type { Written } from "../../db/sql.ts";
-import type { Result } from "../../db/transaction/transaction.ts";
+import type { Written } from "../sql.ts";
+import type { Result } from "../transaction/transaction.ts";
 import type { Plan } from "./plan.ts";
 
 /** The SQL of a plan. The main statement returns one row, with the finished body, in the columns of `RESULT`. */

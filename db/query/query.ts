@@ -1,9 +1,9 @@
-import { finish, type Sql, sql } from "../../../db/sql.ts";
-import { csvLine } from "../../conventions/csv.ts";
-import { type Count, mayHideRows, type Plan, type ReadPlan, type RowsPlan } from "../plan.ts";
-import type { Query, StreamQuery } from "../query.ts";
+import { finish, type Sql, sql } from "../sql.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
+import { csvLine } from "./csv.ts";
+import { type Count, mayHideRows, type Plan, type ReadPlan, type RowsPlan } from "./plan.ts";
+import type { Query, StreamQuery } from "./planned-query.ts";
 import { SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
 import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
 import { Aliases, type From, tableAs } from "./scope.ts";

@@ -1,8 +1,8 @@
-import type { Filter } from "../../../db/filters/condition.ts";
-import { OPERATORS } from "../../../db/filters/operators.ts";
-import { writeCondition, writeFilter, writeLanguage } from "../../../db/filters/write.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
-import type { ConditionPlan, ExistsPlan, FieldPlan, Scope } from "../plan.ts";
+import type { Filter } from "../filters/condition.ts";
+import { OPERATORS } from "../filters/operators.ts";
+import { writeCondition, writeFilter, writeLanguage } from "../filters/write.ts";
+import { type Sql, sql } from "../sql.ts";
+import type { ConditionPlan, ExistsPlan, FieldPlan, Scope } from "./plan.ts";
 import { writeField } from "./scope.ts";
 
 /** Writes the condition that an embedded relation has rows. It is passed in, because `rows.ts` writes the joins. */

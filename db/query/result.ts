@@ -1,8 +1,8 @@
-import type { MediaHandler } from "../../../db/catalog/catalog.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
-import { csvLine } from "../../conventions/csv.ts";
-import { type Format, isPut, type Plan, type RowsPlan } from "../plan.ts";
-import { REFUSED, UPDATED_SETTING } from "../query.ts";
+import type { MediaHandler } from "../catalog/catalog.ts";
+import { type Sql, sql } from "../sql.ts";
+import { csvLine } from "./csv.ts";
+import { type Format, isPut, type Plan, type RowsPlan } from "./plan.ts";
+import { REFUSED, UPDATED_SETTING } from "./planned-query.ts";
 import { namesOf } from "./rows.ts";
 
 const SHOWN = sql`count(*)`;

@@ -1,7 +1,7 @@
-import type { ColumnPairs, TableName } from "../../../db/catalog/catalog.ts";
-import type { JsonStep } from "../../../db/filters/field.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
-import type { EmbedPlan, FieldPlan, Scope, ValuePlan } from "../plan.ts";
+import type { ColumnPairs, TableName } from "../catalog/catalog.ts";
+import type { JsonStep } from "../filters/field.ts";
+import { type Sql, sql } from "../sql.ts";
+import type { EmbedPlan, FieldPlan, Scope, ValuePlan } from "./plan.ts";
 
 /** A FROM item, and the condition that joins it. */
 export type From = { readonly item: Sql; readonly scope: Scope; readonly join: Sql | null };

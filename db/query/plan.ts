@@ -6,10 +6,10 @@ import type {
   MediaHandler,
   Relationship,
   Table,
-} from "../../db/catalog/catalog.ts";
-import type { Condition } from "../../db/filters/condition.ts";
-import type { JsonStep } from "../../db/filters/field.ts";
-import type { Sql } from "../../db/sql.ts";
+} from "../catalog/catalog.ts";
+import type { Condition } from "../filters/condition.ts";
+import type { JsonStep } from "../filters/field.ts";
+import type { Sql } from "../sql.ts";
 
 /**
  * A request whose names are resolved in the catalog: what it reads or writes, and how the result is formatted. A plan

@@ -1,9 +1,9 @@
-import type { Catalog, Column } from "../../db/catalog/catalog.ts";
-import { isOfValue } from "../../db/errors.ts";
-import { referenceFault } from "../../db/references.ts";
-import { finish, sql } from "../../db/sql.ts";
-import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
-import type { Identity } from "../../db/transaction/identity.ts";
+import type { Catalog, Column } from "../catalog/catalog.ts";
+import { isOfValue } from "../errors.ts";
+import { referenceFault } from "../references.ts";
+import { finish, sql } from "../sql.ts";
+import type { DatabaseErrorLike } from "../sqlstates.ts";
+import type { Identity } from "../transaction/identity.ts";
 import {
   columnsOfError,
   faultCode,
@@ -13,12 +13,12 @@ import {
   type Read,
   readOf,
   unreadableOf,
-} from "../../db/transaction/input-faults.ts";
-import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
+} from "../transaction/input-faults.ts";
+import type { Statement, Transactions } from "../transaction/transaction.ts";
+import { writeBodyRows, writeTrial } from "./changes.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
-import { REFUSED } from "./query.ts";
+import { REFUSED } from "./planned-query.ts";
 import { type Input, writeStatement } from "./run.ts";
-import { writeBodyRows, writeTrial } from "./write/changes.ts";
 
 export type Span = { readonly first: number; readonly end: number };
 

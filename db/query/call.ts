@@ -1,6 +1,6 @@
-import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
-import { type CallArguments, type CallPlan, type RowsPlan, type Scope, VALUE } from "../plan.ts";
+import type { FunctionArgument } from "../catalog/catalog.ts";
+import { type Sql, sql } from "../sql.ts";
+import { type CallArguments, type CallPlan, type RowsPlan, type Scope, VALUE } from "./plan.ts";
 import {
   SNAPSHOT,
   stripped,

@@ -1,5 +1,6 @@
-import type { Column, Table } from "../../../db/catalog/catalog.ts";
-import { quoteIdentifier, type Sql, sql } from "../../../db/sql.ts";
+import type { Column, Table } from "../catalog/catalog.ts";
+import { quoteIdentifier, type Sql, sql } from "../sql.ts";
+import { writeConditions } from "./conditions.ts";
 import type {
   BodyColumns,
   ChangePlan,
@@ -10,13 +11,12 @@ import type {
   RowsPlan,
   Scope,
   UpdateCommand,
-} from "../plan.ts";
-import { UPDATED_SETTING } from "../query.ts";
-import { systemColumnsOf } from "../system-columns.ts";
-import { writeConditions } from "./conditions.ts";
+} from "./plan.ts";
+import { UPDATED_SETTING } from "./planned-query.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
 import { Aliases, tableAs } from "./scope.ts";
+import { systemColumnsOf } from "./system-columns.ts";
 
 /** `with changed as (insert … returning …) select …`: one statement writes and returns the result. */
 export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
