@@ -263,7 +263,7 @@ test("no file imports values from node:http, which would load 12 MB that the ser
 
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
   expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
-    "db/query/csv.ts",
+    "db/query/result.ts",
     "db/sql.ts",
   ]);
 });
@@ -345,6 +345,7 @@ test("the SQL of the modules is ASCII, so that a database of any encoding takes 
 const MACHINES = [
   "config/settings.ts",
   "db/admission/byte-budget.ts",
+  "db/query/rows.ts",
   "db/transaction/execution.ts",
   "db/transaction/row-stream.ts",
   "db/transaction/transaction-plan.ts",

@@ -11,8 +11,7 @@ import {
   writeResult,
   writeStreamedRow,
 } from "./result.ts";
-import { writeRows, writeWhere } from "./rows.ts";
-import { Aliases, type From } from "./scope.ts";
+import { Aliases, type From, writeRows, writeWhere } from "./rows.ts";
 
 /** The call of a function, and the FROM item that contains its arguments, if there is one. */
 type Called = { readonly call: Sql; readonly arguments: Sql | null };

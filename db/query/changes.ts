@@ -1,22 +1,19 @@
 import type { Column, Table } from "../catalog/catalog.ts";
 import { quoteIdentifier, type Sql, sql } from "../sql.ts";
-import { writeConditions } from "./conditions.ts";
-import type {
-  BodyColumns,
-  ChangePlan,
-  Command,
-  Conflict,
-  InsertCommand,
-  KeyValue,
-  RowsPlan,
-  Scope,
-  UpdateCommand,
+import {
+  type BodyColumns,
+  type ChangePlan,
+  type Command,
+  type Conflict,
+  type InsertCommand,
+  type KeyValue,
+  type RowsPlan,
+  type Scope,
+  systemColumnsOf,
+  type UpdateCommand,
 } from "./plan.ts";
-import { UPDATED_SETTING } from "./planned-query.ts";
-import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
-import { writeExists, writeRows } from "./rows.ts";
-import { Aliases, tableAs } from "./scope.ts";
-import { systemColumnsOf } from "./system-columns.ts";
+import { UPDATED_SETTING, writeBody, writeGuardedCount, writeResult } from "./result.ts";
+import { Aliases, tableAs, writeConditions, writeRows } from "./rows.ts";
 
 /** `with changed as (insert … returning …) select …`: one statement writes and returns the result. */
 export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
@@ -67,7 +64,7 @@ const changesNothing = (plan: ChangePlan) =>
 export function writeCommand(plan: Command, scope: Scope, aliases: Aliases): Sql {
   if (plan.kind === "insert") return writeInsert(plan, scope);
   const target = tableAs(plan.table, scope);
-  const conditions = writeConditions(plan.conditions, scope, ({ embed }) => writeExists(embed, scope, aliases));
+  const conditions = writeConditions(plan.conditions, scope, aliases);
   const where = conditions ? sql`${sql.line}where ${conditions}` : sql.empty;
   if (plan.kind === "delete") return sql`delete from ${target}${where}`;
   return sql`update ${target}${sql.line}set ${writeAssignments(plan, scope)}${where}`;

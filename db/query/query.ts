@@ -1,12 +1,44 @@
-import { finish, type Sql, sql } from "../sql.ts";
+import { finish, type Sql, sql, type Written } from "../sql.ts";
+import type { Result } from "../transaction/transaction.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
-import { csvLine } from "./csv.ts";
 import { type Count, mayHideRows, type Plan, type ReadPlan, type RowsPlan } from "./plan.ts";
-import type { Query, StreamQuery } from "./planned-query.ts";
-import { SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
-import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
-import { Aliases, type From, tableAs } from "./scope.ts";
+import { csvLine, SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
+import { Aliases, type From, fromTable, namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
+
+/** The SQL of a plan. The main statement returns one row, with the finished body, in the columns of `RESULT`. */
+export type Query = {
+  readonly main: Written;
+  /** A second statement, for a planned or estimated count; null without one. */
+  readonly estimate: Written | null;
+  /** The statements that stream the result instead of `main`; null for results that are not streamed. */
+  readonly stream: StreamQuery | null;
+  /** Whether Postgres keeps it from writing: functions that are stable or immutable cannot write. */
+  readonly isRead: boolean;
+  /** Whether its transaction is read-only, and the size of its result limited. */
+  readonly isReadOnly: boolean;
+};
+
+export type StreamQuery = {
+  /** Returns each row as text. */
+  readonly rows: Written;
+  /** Returns what `main` returns, without the body. */
+  readonly head: Written;
+  /** The text before the first row. */
+  readonly start: string;
+};
+
+/** A plan and its SQL, without the values of a request, and the transaction that it runs in. */
+export type PlannedQuery = {
+  readonly plan: Plan;
+  readonly query: Query;
+  readonly isolation: "repeatable read" | "serializable" | null;
+  /** Whether the transaction is rolled back at the end. */
+  readonly isRolledBack: boolean;
+};
+
+/** The results of the main statement and of the estimate. */
+export type QueryResult = { readonly main: Result; readonly estimate: Result | null };
 
 /** `postgis` is the schema of PostGIS; null when it is not installed. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {
@@ -30,7 +62,9 @@ function writeStream(plan: Plan): StreamQuery | null {
   if ((format.kind !== "csv" && format.kind !== "lines") || format.explain) return null;
   if ((plan.kind !== "read" && plan.kind !== "call") || plan.isBodiless || plan.rows === null) return null;
   if (plan.kind === "call" && (!plan.isReadOnly || isCounted(plan))) return null;
-  const total = plan.kind === "read" ? writeCounted(plan) : null;
+  // The rows of a stream are not known when its total is sent.
+  const total =
+    plan.kind === "read" && plan.count && plan.count.kind !== "planned" ? writeCount(plan, plan.count) : null;
   const head = writeResult(plan, { body: sql`null::json`, rows: sql`null::text`, total, from: sql.empty });
   return {
     rows: finish(plan.kind === "read" ? writeReadRows(plan) : writeCallRows(plan, plan.rows)),
@@ -41,7 +75,7 @@ function writeStream(plan: Plan): StreamQuery | null {
 
 function writeReadRows(plan: ReadPlan): Sql {
   const aliases = new Aliases();
-  const rows = sql.subquery(writeRows(plan.rows, fromTable(plan, aliases), aliases));
+  const rows = sql.subquery(writeRows(plan.rows, fromTable(plan.table, aliases), aliases));
   return sql`select ${writeStreamedRow(plan.format, sql`r.*`)}${sql.line}from ${rows} as r`;
 }
 
@@ -72,14 +106,11 @@ const MEASURES: ReadonlySet<string> = new Set(["analyze", "buffers", "wal"]);
 /** `more` are additional columns of the result. */
 export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
   const aliases = new Aliases();
-  const rows = writeRows(plan.rows, fromTable(plan, aliases), aliases);
+  const rows = writeRows(plan.rows, fromTable(plan.table, aliases), aliases);
   return writeResult(plan, {
     body: plan.isBodiless ? sql`null::json` : writeBody(plan.format, plan.rows, postgis),
     rows: writeGuardedCount(plan),
-    total: writeTotal(plan.count, plan.rows, () => {
-      const counted = new Aliases();
-      return { from: fromTable(plan, counted), aliases: counted };
-    }),
+    total: writeTotal(plan),
     more,
     from: sql`from ${sql.subquery(rows)} as r`,
   });
@@ -89,30 +120,21 @@ export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly
 function writeEstimate(plan: ReadPlan): Sql | null {
   if (plan.count === null || plan.count.kind === "exact") return null;
   const aliases = new Aliases();
-  return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
+  return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan.table, aliases), aliases)}`;
 }
 
-type Start = { readonly from: From; readonly aliases: Aliases };
-
 /** The total number of rows, which a separate subquery counts. */
-function writeTotal(count: Count | null, rows: RowsPlan, start: () => Start): Sql | null {
+function writeTotal(plan: ReadPlan): Sql | null {
+  const { count, rows } = plan;
   if (count === null || count.kind === "planned") return null;
-  const counted = writeCount(count, rows, start);
+  const counted = writeCount(plan, count);
   const isLimited = count.kind === "estimated" && count.exactUpTo !== null;
   return isLimited ? counted : unlessOnPage(rows, counted);
 }
 
-/** The total of a stream, whose rows are not known when it is sent. */
-function writeCounted(plan: ReadPlan): Sql | null {
-  const { count, rows } = plan;
-  if (count === null || count.kind === "planned") return null;
+function writeCount({ table, rows }: ReadPlan, count: Count): Sql {
   const aliases = new Aliases();
-  return writeCount(count, rows, () => ({ from: fromTable(plan, aliases), aliases }));
-}
-
-function writeCount(count: Count, rows: RowsPlan, start: () => Start): Sql {
-  const { from, aliases } = start();
-  const all = writeAllRows(rows, from, aliases);
+  const all = writeAllRows(rows, fromTable(table, aliases), aliases);
   const exactUpTo = count.kind === "estimated" ? count.exactUpTo : null;
   // One row beyond the exact limit shows that the planner's estimate is needed.
   const limited = exactUpTo === null ? all : sql`${all}${writeLimit(exactUpTo + 1, 0)}`;
@@ -133,9 +155,4 @@ function unlessOnPage({ limit, offset }: RowsPlan, counted: Sql): Sql {
 function writeAllRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
   if (!rows.isGrouped) return sql`select${sql.line}from ${from.item}${writeWhere(rows, from, aliases)}`;
   return writeRows({ ...rows, order: [], limit: null, offset: 0 }, from, aliases);
-}
-
-function fromTable({ table }: ReadPlan, aliases: Aliases): From {
-  const scope = aliases.scope();
-  return { item: tableAs(table, scope), scope, join: null };
 }

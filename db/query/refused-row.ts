@@ -17,7 +17,7 @@ import {
 import type { Statement, Transactions } from "../transaction/transaction.ts";
 import { writeBodyRows, writeTrial } from "./changes.ts";
 import type { CallPlan, InsertPlan, Plan, UpdatePlan } from "./plan.ts";
-import { REFUSED } from "./planned-query.ts";
+import { REFUSED } from "./result.ts";
 import { type Input, writeStatement } from "./run.ts";
 
 export type Span = { readonly first: number; readonly end: number };

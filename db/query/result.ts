@@ -1,9 +1,33 @@
 import type { MediaHandler } from "../catalog/catalog.ts";
 import { type Sql, sql } from "../sql.ts";
-import { csvLine } from "./csv.ts";
 import { type Format, isPut, type Plan, type RowsPlan } from "./plan.ts";
-import { REFUSED, UPDATED_SETTING } from "./planned-query.ts";
 import { namesOf } from "./rows.ts";
+
+/**
+ * The columns of the row that the main statement returns, in order. All are json, text or bytea: their binary format is the
+ * content itself.
+ */
+export const RESULT = {
+  ...{ body: 0, rows: 1, total: 2, headers: 3, status: 4 },
+  /** Of a change. */
+  ...{ location: 5, updated: 6 },
+  /** Of a read, or of a call of a function that is not volatile: pg_current_snapshot(). */
+  snapshot: 5,
+} as const;
+
+/** The session setting that counts the rows that an upsert updated. */
+export const UPDATED_SETTING = "content_service.updated";
+
+/**
+ * Prefixes of a row count or size that the request does not allow. The statement casts the text to a number, which raises
+ * 22P02 and rolls it back.
+ */
+export const REFUSED = {
+  unmatched: "content_service.unmatched=",
+  shown: "content_service.shown=",
+  affected: "content_service.affected=",
+  bytes: "content_service.bytes=",
+} as const;
 
 const SHOWN = sql`count(*)`;
 
@@ -110,3 +134,9 @@ export const writeJsonLine = (value: Sql): Sql =>
 /** One row `r` as text, with the line break before it in CSV. `value` is what JSON contains of it. */
 export const writeStreamedRow = ({ kind }: Format, value: Sql): Sql =>
   kind === "csv" ? sql`E'\\n' || ${CSV_LINE}` : writeJsonLine(value);
+
+/** Values as a line of CSV, as PostgreSQL writes them: null is empty, and an empty text is `""`. */
+export const csvLine = (values: readonly (string | null)[]): string =>
+  values.map((value) => (value === null ? "" : quoted(value))).join(",");
+
+const quoted = (text: string) => (/[",\n\r]/.test(text) || text === "" ? `"${text.replaceAll('"', '""')}"` : text);

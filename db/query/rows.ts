@@ -1,8 +1,21 @@
+import type { ColumnPairs, TableName } from "../catalog/catalog.ts";
+import type { Filter } from "../filters/condition.ts";
+import type { JsonStep } from "../filters/field.ts";
+import { OPERATORS } from "../filters/operators.ts";
+import { writeCondition, writeFilter, writeLanguage } from "../filters/write.ts";
 import { type Sql, sql } from "../sql.ts";
-import { writeConditions } from "./conditions.ts";
-import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, Scope, ValuePlan } from "./plan.ts";
-import { type Aliases, type From, fromRelation, writeAggregate, writeField, writeValue } from "./scope.ts";
-import { systemColumnsOf } from "./system-columns.ts";
+import {
+  type ConditionPlan,
+  type EmbedPlan,
+  type FieldPlan,
+  type OrderPlan,
+  type Output,
+  type RowSource,
+  type RowsPlan,
+  type Scope,
+  systemColumnsOf,
+  type ValuePlan,
+} from "./plan.ts";
 
 /** An entry of the select list. */
 type SelectEntry = {
@@ -65,13 +78,13 @@ function writeGrouped(entry: SelectEntry): Sql {
 
 /** ` where …`, or nothing. */
 export function writeWhere(rows: Pick<RowsPlan, "conditions" | "embeds">, from: From, aliases: Aliases): Sql {
-  const own = writeConditions(rows.conditions, from.scope, ({ embed }) => writeExists(embed, from.scope, aliases));
+  const own = writeConditions(rows.conditions, from.scope, aliases);
   const inner = rows.embeds.filter(({ isInner }) => isInner).map((embed) => writeExists(embed, from.scope, aliases));
   const all = [from.join, own, ...inner].filter((condition) => condition !== null);
   return all.length === 0 ? sql.empty : sql`${sql.line}where ${sql.join(all, " and ")}`;
 }
 
-export function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
+function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
   const from = fromRelation(embed, outer, aliases);
   const { limit, offset } = embed.rows;
   // Any limit above 0 leaves a row, if there is one.
@@ -207,3 +220,142 @@ function writeOrderKey(key: OrderPlan["key"], scope: Scope, aliases: Aliases): S
     sql`select ${writeField(key.field, from.scope)}${sql.line}from ${from.item}${where}${sql.line}limit 1`,
   );
 }
+
+/** Conditions joined by AND; null for none. */
+export function writeConditions(conditions: readonly ConditionPlan[], scope: Scope, aliases: Aliases): Sql | null {
+  if (conditions.length === 0) return null;
+  return sql.join(
+    conditions.map((condition) =>
+      writeCondition(condition, (each) => {
+        if (each.kind === "exists") return writeExists(each.embed, scope, aliases);
+        return each.kind === "expression" ? each.holds(scope) : writeComparison(each, scope);
+      }),
+    ),
+    " and ",
+  );
+}
+
+function writeComparison(filter: Filter<FieldPlan>, scope: Scope): Sql {
+  const { field, language } = filter;
+  const column = writeField(field, scope);
+  const isSearch = OPERATORS[filter.operator].syntax === "language" && !isVector(field);
+  const left = isSearch ? sql`pg_catalog.to_tsvector(${writeLanguage(language)}${column})` : column;
+  return writeFilter(filter, left, writeOperand(filter));
+}
+
+/** Converts the value if its column is of a domain with its own representation. */
+function writeOperand({ field, value, operator, quantifier }: Filter<FieldPlan>): Sql {
+  const operand = sql.parameter({ kind: "value", index: value });
+  const { origin, path } = field;
+  const fromText = origin.kind === "column" && path.length === 0 ? origin.column.casts?.fromText : null;
+  if (!fromText) return path.length === 0 ? cast(operand, field, { operator, quantifier }) : operand;
+  const convert = sql.trusted(fromText);
+  if (operator !== "in" && quantifier === null) return sql`${convert}(${operand}::text)`;
+  return sql`array(select ${convert}(each) from unnest(${operand}::text[]) as each)`;
+}
+
+/** Postgres gives a parameter the type of the column, but compares rows as `record` and `regclass` as `oid`. */
+function cast(
+  operand: Sql,
+  { origin }: FieldPlan,
+  { operator, quantifier }: Pick<Filter<FieldPlan>, "operator" | "quantifier">,
+): Sql {
+  const { category, schema, name, isArray } = origin.kind === "column" ? origin.column.shape : origin.computed.shape;
+  const isNamedObject = schema === "pg_catalog" && name.startsWith("reg");
+  const isPlain = OPERATORS[operator].pattern === undefined && OPERATORS[operator].syntax !== "language";
+  if (isArray || !isPlain || (category !== "composite" && !isNamedObject)) return operand;
+  const list = operator === "in" || quantifier !== null ? sql`[]` : sql.empty;
+  return sql`${operand}::${sql.identifier(schema, name)}${list}`;
+}
+
+function isVector({ origin, path }: FieldPlan): boolean {
+  const { shape } = origin.kind === "column" ? origin.column : origin.computed;
+  return path.length === 0 && shape.name === "tsvector" && !shape.isArray;
+}
+
+/** A FROM item, and the condition that joins it. */
+export type From = { readonly item: Sql; readonly scope: Scope; readonly join: Sql | null };
+
+/** Unique aliases for the tables of a statement: t, t1, t2 … */
+export class Aliases {
+  #next = 0;
+  scope(): Scope {
+    const alias = sql.trusted(this.#next === 0 ? "t" : `t${this.#next}`);
+    this.#next++;
+    return { alias, row: sql`${alias}.*` };
+  }
+}
+
+export const tableAs = ({ schema, name }: TableName, { alias }: Scope): Sql =>
+  sql`${sql.identifier(schema, name)} as ${alias}`;
+
+export function fromTable(table: TableName, aliases: Aliases): From {
+  const scope = aliases.scope();
+  return { item: tableAs(table, scope), scope, join: null };
+}
+
+/** The rows of a relation that belong to a row of `outer`. */
+function fromRelation({ relationship, target }: EmbedPlan, outer: Scope, aliases: Aliases): From {
+  const scope = aliases.scope();
+  if (relationship.kind === "computed") {
+    const { schema, name } = relationship.function;
+    return { item: sql`${sql.identifier(schema, name)}(${outer.row}) as ${scope.alias}`, scope, join: null };
+  }
+  const table = tableAs(target, scope);
+  if (relationship.kind !== "many-to-many")
+    return { item: table, scope, join: equal(relationship.columns, outer, scope) };
+
+  const junction = aliases.scope();
+  const { source, further } = relationship;
+  const between = equal(further.columns, junction, scope);
+  const item = sql`${tableAs(relationship.junction, junction)} join ${table} on ${between}`;
+  return { item, scope, join: equal(source.columns, outer, junction) };
+}
+
+const equal = (pairs: ColumnPairs, from: Scope, to: Scope): Sql =>
+  sql.join(
+    pairs.map(([here, there]) => sql`${to.alias}.${sql.identifier(there)} = ${from.alias}.${sql.identifier(here)}`),
+    " and ",
+  );
+
+/** A column, a computed field, or a JSON path into either. */
+function writeField({ origin, path }: FieldPlan, { alias, row }: Scope): Sql {
+  if (origin.kind === "computed") {
+    const { computed } = origin;
+    return withPath(sql`${sql.trusted(computed.function)}(${row})`, computed.shape.name, path);
+  }
+  const { column } = origin;
+  return withPath(sql`${alias}.${sql.identifier(column.name)}`, column.shape.name, path);
+}
+
+/** Composite types and arrays are converted to JSON first, so that paths work on them too. */
+function withPath(value: Sql, type: string, path: readonly JsonStep[]): Sql {
+  if (path.length === 0) return value;
+  const json = type === "json" || type === "jsonb" ? value : sql`pg_catalog.to_jsonb(${value})`;
+  const steps = path.map(({ arrow, key }) => {
+    const step = typeof key === "number" ? sql`(${sql.integer(key)})` : sql`${sql.constant(key)}::text`;
+    return sql`${sql.trusted(arrow)}${step}`;
+  });
+  return sql`(${json}${sql.join(steps, "")})`;
+}
+
+/** The value of an output before its aggregate, with the casts of its domain and of the request. Null for `count()`. */
+const writeValue = ({ field, cast }: ValuePlan, scope: Scope): Sql | null =>
+  field && castTo(withDomainCast(field, scope), cast);
+
+/**
+ * Without a value, the aggregate counts rows. Its name is not qualified, because extension types such as citext have their
+ * own `max`.
+ */
+const writeAggregate = (value: Sql | null, { name, cast }: NonNullable<ValuePlan["aggregate"]>): Sql =>
+  castTo(sql`${sql.trusted(name)}(${value ?? sql`*`})`, cast);
+
+function withDomainCast(field: FieldPlan, scope: Scope): Sql {
+  const value = writeField(field, scope);
+  const { origin, path } = field;
+  const toJson = origin.kind === "column" && path.length === 0 ? origin.column.casts?.toJson : null;
+  return toJson ? sql`${sql.trusted(toJson)}(${value})` : value;
+}
+
+const castTo = (value: Sql, type: string | null): Sql =>
+  type === null ? value : sql`cast(${value} as ${sql.trusted(type)})`;

@@ -6,7 +6,8 @@ import type { Result, RunOptions, Statement, Transactions } from "../transaction
 import { writeArray } from "../wire/array-text.ts";
 import type { Value } from "../wire/batch.ts";
 import type { CancelSignal } from "../wire/connection.ts";
-import { type PlannedQuery, type Query, type QueryResult, RESULT } from "./planned-query.ts";
+import type { PlannedQuery, Query, QueryResult } from "./query.ts";
+import { RESULT } from "./result.ts";
 
 /** What a request adds to the SQL that all requests of its shape share. */
 export type Input = {

@@ -6,8 +6,8 @@ import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
 import type { Plan } from "../../db/query/plan.ts";
-import { RESULT } from "../../db/query/planned-query.ts";
 import { type RefusedValue, refusedValuesOf } from "../../db/query/refused-row.ts";
+import { RESULT } from "../../db/query/result.ts";
 import { run, runStreamed } from "../../db/query/run.ts";
 import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
@@ -72,6 +72,15 @@ type TableExchange = DataExchange & {
   refused: readonly RefusedValue[];
   /** Aborted when the client disconnects. */
   gone: ClientGone | null;
+};
+
+/** A planned request, and who sends it. */
+type SentRequest = {
+  readonly request: TableRequest;
+  readonly planned: PlannedRequest;
+  readonly caller: Caller;
+  readonly exchange: TableExchange;
+  readonly replicated: ReplicatedRequest | undefined;
 };
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
@@ -146,7 +155,7 @@ export class TableInterface
     const sent = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(sent);
     countQuery(sent.url, (cost) => exchange.countMore(exchange.identity.nameOf(caller), cost));
-    const text = await readLargeBody(sent, limits.jsonMaxDepth);
+    const text = sent.body === null ? sent : await readLargeBody(sent, limits.jsonMaxDepth);
     const parsed = parseRequest(text, limits);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     stopwatch.mark("parse");
@@ -163,7 +172,7 @@ export class TableInterface
     exchange.plan = plan;
     const read = async (): Promise<TableSnapshot> => {
       const replicated = this.#replicated(exchange, planned, this.#options.feed.mark);
-      const { result, mark } = await this.#run(request, planned, caller, exchange, replicated);
+      const { result, mark } = await this.#run({ request, planned, caller, exchange, replicated });
       const [row] = result.main.rows;
       const start = startAfter(mark!, row![RESULT.snapshot]!.toString(), replicated?.reading?.replayed);
       return { json: row![RESULT.body]!.toString(), start };
@@ -190,8 +199,9 @@ export class TableInterface
     }
     const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
     const replicated = this.#replicated(exchange, planned);
-    if (mayStream && planned.query.stream) return this.#export(parsed, planned, text.url, caller, exchange, replicated);
-    const { result, mark } = await this.#run(parsed, planned, caller, exchange, replicated);
+    const sent = { request: parsed, planned, caller, exchange, replicated };
+    if (mayStream && planned.query.stream) return this.#export(sent, text.url);
+    const { result, mark } = await this.#run(sent);
     const answered = answer(planned, result, text.url);
     const { kind } = planned.plan;
     const snapshot = kind === "read" || kind === "call" ? result.main.rows[0]![RESULT.snapshot] : null;
@@ -205,61 +215,46 @@ export class TableInterface
     return replicas?.requestOf(request.headers["change-position"], preferences.read, mark);
   }
 
-  async #export(
-    parsed: TableRequest,
-    planned: PlannedRequest,
-    url: RequestUrl,
-    caller: Caller,
-    exchange: TableExchange,
-    replicated: ReplicatedRequest | undefined,
-  ): Promise<Answer | StreamedAnswer> {
+  async #export(sent: SentRequest, url: RequestUrl): Promise<Answer | StreamedAnswer> {
+    const { request, planned, caller, exchange } = sent;
     const { database, streamTimeout: timeout } = this.#options;
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
-    const options = { ...this.#optionsOf(parsed, planned, caller, exchange, replicated), signal, timeout };
-    const running = runStreamed(database.forRole(caller.role), planned, parsed, options);
-    const result = await this.#examined(running, parsed, options.identity, exchange);
+    const options = { ...this.#optionsOf(sent), signal, timeout };
+    const running = runStreamed(database.forRole(caller.role), planned, request, options);
+    const result = await this.#examined(running, sent, options.identity);
     return "parts" in result ? answerStreamed(planned, result, url) : answer(planned, result, url);
   }
 
-  async #run(
-    parsed: TableRequest,
-    planned: PlannedRequest,
-    caller: Caller,
-    exchange: TableExchange,
-    replicated?: ReplicatedRequest,
-  ) {
+  async #run(sent: SentRequest) {
+    const { request, planned, caller, exchange, replicated } = sent;
     const { database, feed } = this.#options;
     const signal = new ClientGone(exchange.response);
-    const options = this.#optionsOf(parsed, planned, caller, exchange, replicated);
+    const options = { ...this.#optionsOf(sent), signal, written: replicated?.written };
     const { mark } = feed;
-    const written = replicated?.written;
-    const running = run(database.forRole(caller.role), planned, parsed, { ...options, signal, written });
-    const result = await this.#examined(running, parsed, options.identity, exchange);
+    const running = run(database.forRole(caller.role), planned, request, options);
+    const result = await this.#examined(running, sent, options.identity);
     exchange.stopwatch.mark("transaction");
     return { result, mark };
   }
 
-  #optionsOf(
-    parsed: TableRequest,
-    { settings }: PlannedRequest,
-    caller: Caller,
-    exchange: TableExchange,
-    replicated: ReplicatedRequest | undefined,
-  ) {
+  #optionsOf({ request, planned, caller, exchange, replicated }: SentRequest) {
     return {
-      identity: { caller, request: this.#context(parsed, caller, exchange), settings },
+      identity: { caller, request: this.#context(request, caller, exchange), settings: planned.settings },
       onConnected: () => exchange.stopwatch.mark("wait"),
       reading: replicated?.reading,
     };
   }
 
   #context(parsed: TableRequest, caller: Caller, exchange: TableExchange) {
-    return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
+    const { method } = exchange.request;
+    // As SQL sees it: QUERY, or the method that overrides POST.
+    const own = { method: method === "POST" ? parsed.method : method! };
+    return { ...contextOfExchange(exchange, exchange.url.path, caller), ...own };
   }
 
   /** Finds the values that a database error is about, before it is thrown. */
-  #examined<T>(running: Promise<T>, input: TableRequest, identity: Identity, exchange: TableExchange): Promise<T> {
+  #examined<T>(running: Promise<T>, { request: input, exchange }: SentRequest, identity: Identity): Promise<T> {
     return running.catch(async (error) => {
       const { database, catalog } = this.#options;
       const transactions = database.forRole(identity.caller.role);
@@ -294,10 +289,6 @@ const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
 const DOCUMENTS = new Set(["", "openapi.json", "types.ts"]);
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT", "QUERY"]);
-
-/** The method as SQL sees it: QUERY, or the one that overrides POST. */
-const methodOf = ({ request }: TableExchange, parsed: TableRequest) =>
-  request.method === "POST" ? parsed.method : request.method!;
 
 /** The types of bodies of QUERY. Source: RFC 10008, "Accept-Query". */
 const ACCEPT_QUERY = ["Accept-Query", QUERY_TYPE] as const;

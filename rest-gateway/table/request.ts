@@ -3,7 +3,7 @@ import type { Condition } from "../../db/filters/condition.ts";
 import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
 import type { AggregateName } from "../../db/query/plan.ts";
-import type { PlannedQuery } from "../../db/query/planned-query.ts";
+import type { PlannedQuery } from "../../db/query/query.ts";
 import type { TransactionSettings } from "../../db/transaction/identity.ts";
 import type { HttpLimits } from "../../http/limits.ts";
 import type { MediaType } from "../conventions/headers.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { csvLine } from "../../../db/query/csv.ts";
+import { csvLine } from "../../../db/query/result.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Call } from "../route.ts";
 import type { EventAnswer } from "./schemas.ts";

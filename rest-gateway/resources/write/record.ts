@@ -1,8 +1,7 @@
 import { writeCommand } from "../../../db/query/changes.ts";
 import type { Command, InsertCommand, UpdateCommand } from "../../../db/query/plan.ts";
 import { SNAPSHOT } from "../../../db/query/result.ts";
-import { writeList, writeWhere } from "../../../db/query/rows.ts";
-import { Aliases, type From, fromTable } from "../../../db/query/scope.ts";
+import { Aliases, type From, fromTable, writeList, writeWhere } from "../../../db/query/rows.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Reference } from "../description.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";

@@ -1,7 +1,6 @@
 import { writeCommand, writeSources } from "../../../db/query/changes.ts";
 import type { InsertCommand, ReadPlan, RowsPlan } from "../../../db/query/plan.ts";
-import { writeList, writeOrder, writeRows, writeWhere } from "../../../db/query/rows.ts";
-import { Aliases, type From, fromTable } from "../../../db/query/scope.ts";
+import { Aliases, type From, fromTable, writeList, writeOrder, writeRows, writeWhere } from "../../../db/query/rows.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { writeValue } from "./expressions.ts";
 

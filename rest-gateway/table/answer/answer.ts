@@ -8,7 +8,8 @@ import {
   type ReadPlan,
   type RowsPlan,
 } from "../../../db/query/plan.ts";
-import { type QueryResult, RESULT } from "../../../db/query/planned-query.ts";
+import type { QueryResult } from "../../../db/query/query.ts";
+import { RESULT } from "../../../db/query/result.ts";
 import { type StreamedResult, withRows } from "../../../db/query/run.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { Header } from "../../conventions/headers.ts";

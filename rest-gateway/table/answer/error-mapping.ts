@@ -13,8 +13,8 @@ import {
 import { clientMessage } from "../../../db/masking.ts";
 import { chosenStatus, isStatus, objectOf, raisedObject } from "../../../db/own-errors.ts";
 import { isPut, type Plan } from "../../../db/query/plan.ts";
-import { REFUSED } from "../../../db/query/planned-query.ts";
 import { pathOf, type RefusedValue } from "../../../db/query/refused-row.ts";
+import { REFUSED } from "../../../db/query/result.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { statusOf } from "../../../db/sqlstates.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";

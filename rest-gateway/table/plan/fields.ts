@@ -2,7 +2,7 @@ import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type Condition, type Filter, mapFilters } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../../../db/query/plan.ts";
-import { systemColumn } from "../../../db/query/system-columns.ts";
+import { systemColumn } from "../../../db/query/plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
 import { similarColumn } from "../suggestion.ts";
 
