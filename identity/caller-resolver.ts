@@ -1,61 +1,74 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { Recipient } from "../db/admission/byte-budget.ts";
 import { anonymous, type Caller } from "../db/caller.ts";
-import { unavailabilityOf } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
 import type { Trial } from "../db/transaction/trial.ts";
 import { problem } from "../problems/problem.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { apiKeyIn, type Credentials, csrfTokenIn, readCredentials } from "./credentials.ts";
-import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
+import {
+  type AgreementContext,
+  agreedCaller,
+  type CredentialSender,
+  callersOf,
+  isSame,
+  lookedUp,
+} from "./agreement.ts";
+import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
+import { type KnownCaller, type KnownCallers, knownCallerOf, knownCallers } from "./known-caller.ts";
+import { type IdentityContext, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
+import { forSender } from "./sender.ts";
 import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 
-/** With `hasServiceKey`, the service key is accepted. */
-type Context = IdentityContext & { readonly hasServiceKey: boolean };
+type Context = IdentityContext &
+  AgreementContext & {
+    /** Those whom credentials have identified in this context. */
+    readonly known: KnownCallers;
+    /** The tokens that were found among the known callers. */
+    readonly use: { hits: number };
+  };
 
 /** Credentials → caller, for every interface. */
 export class CallerResolver {
   #context: Context;
 
   constructor(options: CallerResolverOptions) {
-    this.#context = { ...options, anonymous: anonymous(options.anonymousRole), hasServiceKey: true };
+    const { anonymousRole } = options;
+    this.#context = {
+      ...options,
+      anonymous: anonymous(anonymousRole),
+      hasServiceKey: true,
+      known: knownCallers(),
+      use: { hits: 0 },
+    };
   }
 
   /** Verifies the tokens of later requests with another verifier, and gives anonymous callers another role. */
   follow({ tokens, anonymousRole }: Pick<CallerResolverOptions, "tokens" | "anonymousRole">): void {
-    this.#context = { ...this.#context, tokens, anonymousRole, anonymous: anonymous(anonymousRole) };
+    const changed = { tokens, anonymousRole, anonymous: anonymous(anonymousRole), known: knownCallers() };
+    this.#context = { ...this.#context, ...changed };
   }
 
   /** From now on, the service key is refused: its role does not bypass row-level security. */
   refuseServiceKey(): void {
-    this.#context = { ...this.#context, hasServiceKey: false };
+    this.#context = { ...this.#context, hasServiceKey: false, known: knownCallers() };
   }
 
   /** The metrics of verified tokens. */
   registerMetrics(metrics: Metrics): void {
-    const use = (name: keyof CacheUse) => () => this.#context.tokens.cache[name];
-    metrics.counter({
-      name: "jwt_cache_requests_total",
-      about: "Lookups in the cache of verified tokens.",
-      read: use("requests"),
-    });
-    metrics.counter({
-      name: "jwt_cache_hits_total",
-      about: "Lookups that found a token in the cache of verified tokens.",
-      read: use("hits"),
-    });
-    metrics.counter({
-      name: "jwt_cache_evictions_total",
-      about: "Tokens evicted from the cache of verified tokens to make room for others.",
-      read: use("evictions"),
-    });
+    const counter = (name: keyof CacheUse, about: string, ofKnown = () => 0) => {
+      const read = () => this.#context.tokens.cache[name] + ofKnown();
+      metrics.counter({ name: `jwt_cache_${name}_total`, about, read });
+    };
+    const hits = () => this.#context.use.hits;
+    counter("requests", "Lookups in the cache of verified tokens.", hits);
+    counter("hits", "Lookups that found a token in the cache of verified tokens.", hits);
+    counter("evictions", "Tokens evicted from the cache of verified tokens to make room for others.");
   }
 
-  /** Reads the credentials of a request; `apiKey` is the key in its URL. Nothing is looked up yet. */
-  identify(request: IncomingMessage, apiKey: string | null = apiKeyIn(request.url!)): RequestIdentity {
+  /** Identifies a request. With `hasFilters`, parameters of its URL are filters. No credential is looked up in the database yet. */
+  identify(request: IncomingMessage, hasFilters = false): RequestIdentity {
+    const apiKey = request.url!.includes("key") ? apiKeyIn(request.url!, hasFilters) : null;
     return new RequestIdentity(request, request.headers, apiKey, this.#context);
   }
 
@@ -98,23 +111,27 @@ const proofOf = (caller: Caller): Proof => ({ knownName: () => null, caller: () 
 
 const NO_RULES: CallerRules = { needsKey: false };
 
-const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS", "QUERY"]);
-
 /**
- * The credentials of one request, read once, and the caller that they identify. Each credential must be valid and all of
- * them must identify the same caller; an invalid one is refused and never ignored in favour of a weaker one. The anon key
- * may accompany every other credential.
+ * The credentials of one request, and the caller that they identify. Each credential must be valid and all of them must
+ * identify the same caller; an invalid one is refused and never ignored in favour of a weaker one. The anon key may
+ * accompany every other credential. Credentials that have been checked before are found by their text, and only what is new, or
+ * may have changed, is read and checked.
  */
 export class RequestIdentity {
-  readonly credentials: Credentials;
   /** Null for the requests of clients. */
   readonly trial: Trial | null;
-  readonly #proofs: readonly Proof[];
   readonly #request: IncomingMessage;
+  readonly #headers: IncomingHttpHeaders;
   /** The key in the URL. */
   readonly #apiKey: string | null;
   readonly #context: Context;
   readonly #isSocket: boolean;
+  /** Null if the credentials have to be checked. */
+  readonly #text: string | null;
+  #known: KnownCaller | null;
+  #credentials: Credentials | null;
+  #proofs: readonly Proof[] | null;
+  #network: string | null = null;
   /** Null before the credentials have identified the caller. */
   #found: Caller | null = null;
 
@@ -125,10 +142,13 @@ export class RequestIdentity {
     context: Context,
     { isSocket = false, tried = null }: IdentityKind = {},
   ) {
-    this.credentials = readCredentials(headers, apiKey);
     this.trial = tried?.trial ?? null;
-    this.#proofs = tried ? [proofOf(tried.caller)] : proofsOf(this.credentials, request, context);
+    this.#text = tried || isSocket ? null : textOf(headers, apiKey);
+    this.#known = this.#text === null ? null : (context.known.get(this.#text) ?? null);
+    this.#proofs = tried ? [proofOf(tried.caller)] : null;
+    this.#credentials = tried ? NO_CREDENTIALS : null;
     this.#request = request;
+    this.#headers = headers;
     this.#apiKey = apiKey;
     this.#context = context;
     this.#isSocket = isSocket;
@@ -136,7 +156,9 @@ export class RequestIdentity {
 
   /** The name of a caller who has sent the same credential before; null for anonymous and unknown callers. Costs no query. */
   get knownName(): string | null {
-    for (const proof of this.#proofs) {
+    const known = this.#current();
+    if (known !== null) return known.name;
+    for (const proof of this.#allProofs) {
       const name = proof.knownName();
       if (name !== null) return name;
     }
@@ -145,7 +167,7 @@ export class RequestIdentity {
 
   /** The name of the caller for the limits: `"user 7"` or `"key 5d3f…"`. Null for an anonymous caller. */
   nameOf(caller: Caller): string | null {
-    return nameOfCaller(caller, this.#context.anonymousRole);
+    return caller === this.#known?.caller ? this.#known.name : nameOfCaller(caller, this.#context.anonymousRole);
   }
 
   /** Whether functions of the database can read the credentials. */
@@ -158,8 +180,20 @@ export class RequestIdentity {
     return this.#context.addressOf(this.#request);
   }
 
+  /** The network of the client, under which the limits count it. */
+  get network(): string {
+    this.#network ??= networkOf(this.address);
+    return this.#network;
+  }
+
   /** Throws, or rejects with, Problem. A cached caller is returned without a promise. */
   caller(rules = NO_RULES): Caller | Promise<Caller> {
+    const known = this.#current();
+    if (known !== null && (known.hasKey || !rules.needsKey) && !this.#isInBrowser(known.caller)) {
+      if (known.hasToken) this.#context.use.hits++;
+      for (const id of known.keyIds) this.#context.store!.onKeyUsed(id);
+      return this.#keep(known.caller);
+    }
     const caller = this.#resolve(rules);
     return caller instanceof Promise ? caller.then((found) => this.#keep(found)) : this.#keep(caller);
   }
@@ -183,8 +217,8 @@ export class RequestIdentity {
    * request long after its headers: a thief, after the owner has signed out everywhere.
    */
   async recheck(): Promise<void> {
-    if (this.#found === null || this.#proofs.length === 0) return;
-    if (!isSame(await this.#resolve(NO_RULES), this.#found)) throw problem("revoked token");
+    const before = this.#found;
+    if (before !== null && !isSame(await this.caller(), before)) throw problem("revoked token");
   }
 
   #keep(caller: Caller): Caller {
@@ -196,10 +230,50 @@ export class RequestIdentity {
     const { unreadable, keys } = this.credentials;
     if (unreadable !== null) throw problem("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
     if (needsKey && keys.length === 0 && this.trial === null) throw problem("no key");
-    const found = this.#proofs.length === 0 ? [] : forSender(this, () => this.#callers());
+    const found = this.#allProofs.length === 0 ? [] : forSender(this, () => callersOf(this.#allProofs));
     const isCached = found.every((caller) => !(caller instanceof Promise));
-    if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
-    return lookedUp(found).then((callers) => this.#agreed(callers));
+    if (!isCached) return lookedUp(found).then((callers) => agreedCaller(callers, this.#sender, this.#context));
+    const caller = agreedCaller(found as readonly (Caller | null)[], this.#sender, this.#context);
+    if (this.#text !== null) this.#remember(caller, found as readonly Caller[], this.#text);
+    return caller;
+  }
+
+  /** Only what was found without waiting: no change can have been reported meanwhile. */
+  #remember(caller: Caller, found: readonly Caller[], text: string): void {
+    const { knownName: name } = this;
+    const version = versionOf(this.#context);
+    this.#known = knownCallerOf(this.credentials, { caller, name, version, found }, this.#context);
+    if (this.#known) this.#context.known.set(text, this.#known);
+  }
+
+  /** The caller whom the credentials have identified before, if nothing has expired or changed since. */
+  #current(): KnownCaller | null {
+    const known = this.#known;
+    if (known === null || known.version !== versionOf(this.#context)) return null;
+    const { expiresAt } = known;
+    if (expiresAt !== Number.POSITIVE_INFINITY) {
+      const { store } = this.#context;
+      if (expiresAt <= Date.now() || (store !== null && expiresAt <= store.clock())) return null;
+    }
+    return known;
+  }
+
+  #isInBrowser({ role }: Caller): boolean {
+    return role === "service_role" && this.#request.headers.origin !== undefined;
+  }
+
+  get credentials(): Credentials {
+    this.#credentials ??= readCredentials(this.#headers, this.#apiKey);
+    return this.#credentials;
+  }
+
+  get #sender(): CredentialSender {
+    return { request: this.#request, credentials: this.credentials, isSocket: this.#isSocket };
+  }
+
+  get #allProofs(): readonly Proof[] {
+    this.#proofs ??= proofsOf(this.credentials, this.#request, this.#context);
+    return this.#proofs;
   }
 
   /** The same client on a WebSocket, whose first message may replace some of the headers. */
@@ -207,94 +281,20 @@ export class RequestIdentity {
     const all = { ...this.#request.headers, ...headers };
     return new RequestIdentity(this.#request, all, this.#apiKey, this.#context, { isSocket: true });
   }
-
-  #callers(): ReturnType<Proof["caller"]>[] {
-    const found: ReturnType<Proof["caller"]>[] = [];
-    try {
-      for (const proof of this.#proofs) found.push(proof.caller());
-    } catch (error) {
-      // The lookups that have already started are no longer awaited.
-      for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});
-      throw error;
-    }
-    return found;
-  }
-
-  /** The caller that all credentials agree on; null stands for a session that has ended. */
-  #agreed(callers: readonly (Caller | null)[]): Caller {
-    const { anonymousRole, anonymous, hasServiceKey } = this.#context;
-    let agreed: Caller | null = null;
-    for (const caller of callers) {
-      if (caller === null) continue;
-      if (caller.role === "service_role" && !hasServiceKey) throw problem("service key off");
-      if (this.#request.headers.origin && caller.role === "service_role") throw problem("service key in browser");
-      if (isAnonymous(caller, anonymousRole)) {
-        // A credential that takes precedence over the service key is the anon key, which has fewer rights.
-        if (agreed?.role === "service_role") throw problem("disagreement");
-        continue;
-      }
-      if (agreed !== null && !isSame(agreed, caller)) throw problem("disagreement");
-      // A cookie, which browsers send by themselves, proves less than a credential in another header.
-      if (agreed === null || agreed.credential?.kind === "session") agreed = caller;
-    }
-    // The cookie may belong to another service on the same host, so it need not be valid if there is another credential.
-    if (agreed === null && callers.includes(null)) throw problem("no session");
-    const { keys, bearer, basic } = this.trial === null ? this.credentials : NO_CREDENTIALS;
-    // The claims of Authorization win over those of a key that agrees with it.
-    const named = (bearer ?? basic) && callers.at(bearer === null ? -1 : keys.length);
-    const caller = named && (agreed === null || isSame(named, agreed)) ? named : (agreed ?? callers[0] ?? anonymous);
-    if (caller.role === "") throw problem("anonymous off");
-    if (caller.credential?.kind === "session") this.#refuseForgery();
-    return caller;
-  }
-
-  /** A cookie alone does not prove who wrote the request. */
-  #refuseForgery(): void {
-    const { method = "GET", headers } = this.#request;
-    const store = this.#context.store!;
-    // Every message of a WebSocket may change data, and browsers cannot send a CSRF token with the upgrade.
-    if (this.#isSocket) {
-      if (!store.isSameOrigin(headers)) throw problem("foreign page");
-    } else if (!SAFE_METHODS.has(method)) {
-      const token = csrfTokenIn(this.#request);
-      if (token === null || !store.isCsrfToken(token, this.credentials.session!)) throw problem("no csrf token");
-    }
-  }
 }
-
-/** Rejects with Problem also if the database cannot answer now. */
-const lookedUp = (callers: readonly (Caller | null | Promise<Caller | null>)[]) =>
-  Promise.all(callers).catch((error) => {
-    throw unavailabilityOf(error) ?? error;
-  });
 
 const NO_CREDENTIALS = { bearer: null, session: null, basic: null, unreadable: null, keys: [] as readonly string[] };
-const isSame = (one: Caller, other: Caller) => one.role === other.role && one.claims.sub === other.claims.sub;
 
-/** Who has sent a request, as far as it is known before its credentials are verified. */
-type Sender = {
-  /** The IP address. */
-  readonly address: string;
-};
+/** Differs after a change of any account, key or signing key: what was checked before may have been revoked. */
+const versionOf = ({ tokens, store }: Pick<IdentityContext, "tokens" | "store">): number =>
+  tokens.validity.version + (store === null ? 0 : store.accounts.version + store.keys.version);
 
-const work = new AsyncLocalStorage<{ readonly sender: Sender; hasBegun: boolean }>();
-
-/** Runs work of a request that has no caller yet, or none at all: sign-in, and lookups of credentials. */
-export const forSender = <Result>(sender: Sender, run: () => Result): Result =>
-  work.run({ sender, hasBegun: false }, run);
-
-/** The network that the present work is done for. Null for background work. */
-export function networkOfSender(): string | null {
-  const current = work.getStore();
-  return current === undefined ? null : networkOf(current.sender.address);
-}
-
-/** The sender as the client of its next transaction. Null for background work. Close it after the transaction. */
-export function recipientOfSender(): Recipient | null {
-  const network = networkOfSender();
-  if (network === null) return null;
-  const current = work.getStore()!;
-  const recipient = new Recipient(network, network, { isContinued: current.hasBegun });
-  current.hasBegun = true;
-  return recipient;
+/**
+ * The text of all credentials of a request; `apiKey` is the key in its URL. Null with the cookie of a session, which does not prove who
+ * wrote the request, and whose use extends the session: it is checked with each request. Header values have no line breaks.
+ */
+function textOf(headers: IncomingHttpHeaders, apiKey: string | null): string | null {
+  const { authorization = "", apikey = "", "x-api-key": other = "", cookie } = headers;
+  if (cookie?.includes("SESSION=")) return null;
+  return `${authorization}\n${apikey}\n${other}\n${apiKey ?? ""}`;
 }

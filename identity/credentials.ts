@@ -66,10 +66,14 @@ function readKeys({ apikey, "x-api-key": other }: IncomingHttpHeaders, parameter
 /** Parameters with a key: ours, and that of Supabase's gateway. */
 export const KEY_PARAMETERS: readonly string[] = ["api_key", "apikey"];
 
-/** `/graphql?api_key=cs_user_…` → `"cs_user_…"`; null without one. Two keys are joined to one invalid key, as Node joins repeated headers. */
-export function apiKeyIn(url: string): string | null {
+/**
+ * `/graphql?api_key=cs_user_…` → `"cs_user_…"`; null without one. Two keys are joined to one invalid key, as Node joins repeated headers.
+ * With `isFilter`, other parameters are filters or arguments: see `takeKey`.
+ */
+export function apiKeyIn(url: string, isFilter = false): string | null {
   const at = url.indexOf("?");
-  if (at < 0 || !url.includes("key", at)) return null;
+  if (at < 0) return null;
+  if (isFilter) return takeKey(url.slice(at + 1)).apiKey;
   const parameters = new URLSearchParams(url.slice(at + 1));
   return KEY_PARAMETERS.flatMap((name) => parameters.get(name) || []).join(", ") || null;
 }

@@ -34,6 +34,8 @@ const MAX_ROLE_BYTES = 63;
 export class ForeignTokens implements Verifier {
   readonly #options: ForeignTokenOptions;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
+  readonly validity: Verifier["validity"] = this.#verified;
+  readonly cache: CacheUse = this.#verified.use;
 
   constructor(options: ForeignTokenOptions) {
     this.#options = options;
@@ -49,10 +51,6 @@ export class ForeignTokens implements Verifier {
 
   known(token: string): Caller | null {
     return this.#verified.known(token);
-  }
-
-  get cache(): CacheUse {
-    return this.#verified.use;
   }
 
   #check(token: string): Caller {

@@ -158,6 +158,14 @@ export class TrustedIssuers implements Verifier {
     return this.#own.known(token) ?? this.#of(token)?.known(token) ?? null;
   }
 
+  isOwn(token: string): boolean {
+    return this.#own.known(token) !== null;
+  }
+
+  get validity(): Verifier["validity"] {
+    return this.#own.validity;
+  }
+
   get cache(): CacheUse {
     const uses = [this.#own.cache, ...[...this.#issuers.values()].map(({ cache }) => cache)];
     const sumOf = (name: keyof CacheUse) => uses.reduce((sum, use) => sum + use[name], 0);

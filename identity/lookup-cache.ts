@@ -22,6 +22,8 @@ export class LookupCache<Value> {
   });
   readonly #pending = new Map<string, Promise<Value>>();
   #isListening = true;
+  /** Increases with every value that may no longer be used. */
+  version = 0;
 
   constructor(options: LookupCacheOptions<Value>) {
     this.#options = options;
@@ -39,12 +41,14 @@ export class LookupCache<Value> {
   }
 
   delete(key: string): void {
+    this.version++;
     this.#entries.delete(key);
     // A lookup that started before the change is not cached when it ends.
     this.#pending.delete(key);
   }
 
   deleteWhere(matches: (value: Value) => boolean): void {
+    this.version++;
     this.#entries.deleteWhere(({ value }) => matches(value));
     this.#pending.clear();
   }
@@ -52,6 +56,7 @@ export class LookupCache<Value> {
   /** Sets whether changes in the database are being reported. */
   setListening(isListening: boolean): void {
     this.#isListening = isListening;
+    this.version++;
     this.#entries.clear();
     this.#pending.clear();
   }

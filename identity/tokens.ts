@@ -6,15 +6,7 @@ import type { Caller } from "../db/caller.ts";
 import { type Challenge, type Proof, toSeconds } from "./account.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
 import { requireUserId } from "./user-ids.ts";
-import {
-  type CacheUse,
-  claimsWith,
-  headerOf,
-  requireClaims,
-  TokenError,
-  VerifiedTokens,
-  type Verifier,
-} from "./verified-tokens.ts";
+import { claimsWith, headerOf, requireClaims, TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`; `userId` is that of the opened database. */
 export const createTokens = (config: Config, secret: string, userId: UserIdType | null = null): Tokens =>
@@ -131,6 +123,8 @@ export class Tokens implements Verifier {
   readonly #userId: UserIdType | null;
   readonly #acceptsOtherKeys: boolean;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
+  readonly validity: Verifier["validity"] = this.#verified;
+  readonly cache = this.#verified.use;
 
   constructor({
     audience,
@@ -219,10 +213,6 @@ export class Tokens implements Verifier {
 
   known(token: string): Caller | null {
     return this.#verified.known(token);
-  }
-
-  get cache(): CacheUse {
-    return this.#verified.use;
   }
 
   /** Public keys for services that verify these tokens; empty if a secret signs them. */

@@ -32,6 +32,10 @@ export type Verifier = {
   verifyKey(token: string): Caller | Promise<Caller>;
   /** The caller of a token that was verified before and has not expired; null for every other token. */
   known(token: string): Caller | null;
+  /** Whether the keys of this token change only with `version`. Those of others may have to be read again with any request. Default: true. */
+  isOwn?(token: string): boolean;
+  /** `version` increases when tokens that were verified before have to be verified again. */
+  readonly validity: { readonly version: number };
   readonly cache: CacheUse;
 };
 
@@ -51,6 +55,8 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
     onEvict: () => this.use.evictions++,
   });
   readonly use = { requests: 0, hits: 0, evictions: 0 };
+  /** How often all tokens were forgotten. */
+  version = 0;
 
   constructor(check: (token: string) => Checked) {
     this.#check = check;
@@ -70,6 +76,7 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   /** Forgets all tokens. */
   clear(): void {
     this.#callers.clear();
+    this.version++;
   }
 
   known(token: string): Caller | null {

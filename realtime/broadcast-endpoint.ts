@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import { pieces } from "../db/admission/pieces.ts";
-import { networkOf } from "../db/network.ts";
 import type { Identity } from "../db/transaction/identity.ts";
 import type { HttpLimits } from "../http/limits.ts";
 import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
@@ -78,7 +77,7 @@ export class BroadcastEndpoint implements HttpInterface {
       const messages = await this.#read(exchange);
       const { countMore, identity } = exchange;
       if (messages.length > 1) countMore(identity.nameOf(caller), messages.length - 1);
-      await this.#post(messages, { caller, request: contextOf(request, BASE) }, networkOf(identity.address));
+      await this.#post(messages, { caller, request: contextOf(request, BASE) }, identity.network);
       setHead(response, head);
       response.writeHead(202, { "Content-Length": "0" }).end();
     } catch (error) {
@@ -108,7 +107,7 @@ export class BroadcastEndpoint implements HttpInterface {
     const { bodyLimit, jsonMaxDepth } = this.#options.limits;
     const path = pathname.slice(BASE.length);
     const bytes = await readBytes(request, bodyLimit);
-    if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth), networkOf(identity.address));
+    if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth), identity.network);
     const [, name, event] = ONE.exec(path) ?? [];
     if (name === undefined) throw problem("nothing here");
     const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");

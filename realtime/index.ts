@@ -105,7 +105,6 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     }),
     socket: {
       protocol: null,
-      apiKeyIn: (url) => new URL(url, "http://localhost").searchParams.get("apikey"),
       refuse: (upgrade) => refusalOf(upgrade, needsKey),
       accept: (websocket, exchange) => void new ChannelSocket(websocket, exchange, socketOptions),
     },

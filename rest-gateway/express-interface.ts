@@ -5,7 +5,7 @@ import { unavailabilityOf } from "../db/errors.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
-import { forSender } from "../identity/caller-resolver.ts";
+import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 

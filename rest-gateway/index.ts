@@ -159,7 +159,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       sendsData: tables.sendsData,
       needsDatabase: tables.needsDatabase,
       reject: (destination, problem) => tables.reject(destination, problem),
-      apiKeyIn: (url) => tables.apiKeyIn(url),
+      hasFilters: tables.hasFilters,
       handle: (exchange) => tables.handle(exchange),
     },
     follow(changed) {

@@ -4,7 +4,6 @@ import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder } from "../../db/admission/byte-budget.ts";
 import type { MessageContext } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
-import { networkOf } from "../../db/network.ts";
 import { CHARACTERS_PER_OPERATION } from "../../http/limits/rate-limit.ts";
 import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../../http/limits/upgrade-gate.ts";
 import { recipientOf } from "../../http/pipeline/exchange.ts";
@@ -115,7 +114,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     accept(socket, exchange) {
       const closed = new AbortController();
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
-      const network = networkOf(exchange.identity.address);
+      const network = exchange.identity.network;
       const holder = { destroy: () => socket.terminate() };
       const { budget, maxBufferedBytes } = options;
       const sender = new SocketSender(socket, { network, budget, holder, maxBufferedBytes });

@@ -49,8 +49,6 @@ export type SocketExchange = UpgradeRequest & {
 export type SocketRoute = {
   /** The sub-protocol that a client must offer; null if the path has none. */
   readonly protocol: string | null;
-  /** Reads the API key in the URL, if it is not the parameter `api_key`. */
-  apiKeyIn?(url: string): string | null;
   /** Why the upgrade is rejected; null if it is accepted. */
   refuse?(upgrade: UpgradeRequest): Promise<Problem | null>;
   accept(socket: WebSocket, exchange: SocketExchange): void;
@@ -144,7 +142,7 @@ export class UpgradeGate {
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { rateLimit, callers } = this.#options;
     const route = this.#options.routes.find(request.url!);
-    const identity = callers.identify(request, route?.apiKeyIn?.(request.url!));
+    const identity = callers.identify(request);
     const taken = rateLimit?.count(request, identity.knownName) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const refusal = this.#refuse(request, route);

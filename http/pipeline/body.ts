@@ -62,15 +62,12 @@ type Counted = Exchange & Shared;
 const counted = new WeakMap<IncomingMessage, Counted>();
 
 /**
- * Counts the body of a request, as it arrives, for the network of its client until the response has ended. When it is complete, it waits
+ * Counts the body of a request that has one, as it arrives, for the network of its client until the response has ended. When it is complete, it waits
  * for a turn of the network: reading it may take longer than the request itself.
  */
 export function countBody(exchange: Exchange, shared: Shared): void {
-  if (hasBody(exchange.request)) counted.set(exchange.request, { ...exchange, ...shared });
+  counted.set(exchange.request, { ...exchange, ...shared });
 }
-
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
 
 /** What the body of this request holds; null if it is not counted. */
 function holdingOf(request: IncomingMessage): Holding | null {
@@ -195,7 +192,6 @@ export const isAnswered = (socket: object): boolean => answered.has(socket);
  * request.
  */
 export function readToEnd(request: IncomingMessage, response: ServerResponse): void {
-  if (!hasBody(request)) return;
   response.once("prefinish", () => {
     if (request.complete || request.destroyed) return;
     const { socket } = request;

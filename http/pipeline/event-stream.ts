@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
-import { networkOf } from "../../db/network.ts";
 import { problem } from "../../problems/problem.ts";
 import { spreadOut } from "../limits/spread.ts";
 import type { Exchange } from "./exchange.ts";
@@ -38,7 +37,7 @@ export class EventStreams {
 
   /** Counts what a stream makes the service hold, until its response is closed. Throws Problem if its network may not hold it. */
   reserve({ identity, response }: Exchange, bytes: number): void {
-    const held = this.#budget.reserve(networkOf(identity.address), "subscriptions", bytes, response);
+    const held = this.#budget.reserve(identity.network, "subscriptions", bytes, response);
     if (held === null) throw problem("address holds too much", { retryAfter: 1 });
     response.once("close", () => held.close());
     if (response.destroyed) held.close();
@@ -47,7 +46,7 @@ export class EventStreams {
   /** Begins the response. `idNow` returns the id of everything that has been sent so far. */
   open(exchange: Exchange, idNow: () => string | undefined = () => undefined): EventStream {
     const { response, identity } = exchange;
-    const unread = this.#budget.hold(networkOf(identity.address), "messages", response);
+    const unread = this.#budget.hold(identity.network, "messages", response);
     const stream = new EventStream(exchange, unread, idNow);
     this.#open.add(stream);
     // The client connects again, to another process.

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Holder, Recipient } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Database } from "../../db/database.ts";
-import { networkOf } from "../../db/network.ts";
 import type { RequestContext } from "../../db/transaction/identity.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { OTHER } from "../../telemetry/metrics.ts";
@@ -40,6 +39,10 @@ export type Exchange = Destination & {
   countMore(knownName: string | null, cost: number): void;
 };
 
+/** Whether the request has a body, which may still be on its way. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+
 /** Sets the head of a response that is not sent by `writeHead` with a list of headers. */
 export function setHead(response: ServerResponse, { headers }: Head): void {
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
@@ -58,7 +61,7 @@ export const identityOf = (request: IncomingMessage): RequestIdentity => exchang
 
 /** The client of a request, as the limits count it. Close it when the client has received all results. */
 export function recipientOf(identity: RequestIdentity, caller: Caller, holder: Holder | null = null): Recipient {
-  const network = networkOf(identity.address);
+  const { network } = identity;
   return new Recipient(identity.nameOf(caller) ?? network, network, { holder });
 }
 

@@ -11,7 +11,7 @@ import type { Turns } from "../limits/turns.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
 import { countBody, readToEnd } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
-import { type Destination, type Exchange, type Head, isRefused, RequestNotes, setHead } from "./exchange.ts";
+import { type Destination, type Exchange, type Head, hasBody, isRefused, RequestNotes, setHead } from "./exchange.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import type { Routes } from "./routes.ts";
@@ -33,8 +33,8 @@ export type HttpInterface = HttpEnvelope & {
   readonly sendsData?: boolean;
   /** Whether its requests are refused while the database is overloaded; absent for pages. */
   readonly needsDatabase?: boolean;
-  /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
-  apiKeyIn?(url: string): string | null;
+  /** Whether parameters of its URLs are filters and arguments, so that only a value with the format of an API key is one. */
+  readonly hasFilters?: boolean;
 };
 
 /** An interface that also responds while the service starts and stops, when callers cannot be identified. */
@@ -123,7 +123,7 @@ export class Pipeline {
     const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
     const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
     if (!isAtOnce) turns.of.intake.received(request.socket);
-    readToEnd(request, response);
+    if (hasBody(request)) readToEnd(request, response);
     response.once("close", () => {
       if (!isAtOnce) turns.of.intake.answered(client, request.socket);
       const method = request.method!;
@@ -181,9 +181,9 @@ export class Pipeline {
       };
       const exchange: Exchange = { request, response, head, identity, countMore };
       const turns = this.#options.turns?.of;
-      const network = networkOf(identity.address);
-      if (database && turns) {
+      if (database && turns && hasBody(request)) {
         const { budget } = database;
+        const { network } = identity;
         countBody(exchange, { network, client: identity.knownName ?? network, budget, turns });
       }
       const handled = notes.span
@@ -196,7 +196,7 @@ export class Pipeline {
   /** Null if the service was not ready when the request arrived. */
   #identify(queued: QueuedRequest): RequestIdentity | null {
     const { request, served } = queued;
-    if (served) queued.identity ??= this.#context!.callers.identify(request, served.apiKeyIn?.(request.url!));
+    if (served) queued.identity ??= this.#context!.callers.identify(request, served.hasFilters);
     return queued.identity;
   }
 

@@ -4,7 +4,7 @@ import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
-import { recipientOfSender } from "../../identity/caller-resolver.ts";
+import { recipientOfSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import type { Config, PasswordClass } from "../../config/config.ts";
 import { FairQueue } from "../../db/admission/fair-queue.ts";
 import type { Account } from "../../identity/account.ts";
-import { networkOfSender } from "../../identity/caller-resolver.ts";
+import { networkOfSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { argon2, type Costs, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";

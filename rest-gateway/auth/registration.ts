@@ -1,5 +1,5 @@
 import type { Config } from "../../config/config.ts";
-import { forSender } from "../../identity/caller-resolver.ts";
+import { forSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";

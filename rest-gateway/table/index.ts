@@ -4,7 +4,6 @@ import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
-import { networkOf } from "../../db/network.ts";
 import type { Plan } from "../../db/query/plan.ts";
 import { type RefusedValue, refusedValuesOf } from "../../db/query/refused-row.ts";
 import { RESULT } from "../../db/query/result.ts";
@@ -88,6 +87,7 @@ export class TableInterface
   extends DataInterface<TableExchange, Answer | StreamedAnswer | null, TableProblem>
   implements HttpInterface
 {
+  readonly hasFilters = true;
   readonly #options: TableOptions;
   readonly #planner: Planner;
 
@@ -100,11 +100,6 @@ export class TableInterface
   /** Responds with a problem of the pipeline. */
   reject(destination: Destination, problem: Problem): void {
     sendTableProblem(destination, tableAnswer(problem), this.#options.errorVerbosity);
-  }
-
-  /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */
-  apiKeyIn(url: string): string | null {
-    return url.includes("key=") ? parseUrl(url).apiKey : null;
   }
 
   protected open({ request, response, head, identity, countMore }: Exchange): TableExchange {
@@ -133,7 +128,7 @@ export class TableInterface
     if (answered === null) return;
     if (!("parts" in answered)) return sendAnswer(exchange, answered);
     const { database, slowStreams } = this.#options;
-    const network = networkOf(exchange.identity.address);
+    const { network } = exchange.identity;
     await sendStream(exchange, answered, { gone: exchange.gone!, network, budget: database.budget, slowStreams });
   }
 

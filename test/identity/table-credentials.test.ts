@@ -38,7 +38,7 @@ function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string)
     addressOf: () => "127.0.0.1",
   });
   const resolve = (headers: Credentials) =>
-    resolver.identify({ method: "GET", headers } as IncomingMessage, null).caller({ needsKey }) as Caller;
+    resolver.identify({ method: "GET", url: "/", headers } as IncomingMessage).caller({ needsKey }) as Caller;
   return { resolve };
 }
 
@@ -68,6 +68,8 @@ function signByHand(claims: object): string {
 /** `"authenticated 1"`: role and subject; or status, code and message of the refusal. */
 function outcome(credentials: Credentials, resolver = callers): string {
   try {
+    // Credentials that have been checked before have the same outcome.
+    for (let i = 0; i < 2; i++) resolver.resolve(credentials);
     const { role, claims } = resolver.resolve(credentials);
     return [role, claims.sub].filter(Boolean).join(" ");
   } catch (error) {

@@ -1,11 +1,12 @@
 import { globSync, readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
 import { recipientOf } from "../../http/pipeline/exchange.ts";
-import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { withLimits } from "../../service/limits.ts";
+import { anonymousCallers } from "../support/callers.ts";
 import { useService } from "../support/http-client.ts";
 import { type RawSocket, upgrade } from "../support/raw-socket.ts";
 import { POLL } from "../support/until.ts";
@@ -81,8 +82,8 @@ test("no key of an attempt in the database has an address", () => {
 });
 
 test("anonymous callers of one network share the connections of the database, and the limit on memory", () => {
-  const of = (address: string) =>
-    recipientOf({ address, nameOf: () => null } as unknown as RequestIdentity, anonymous("anon"));
+  const request = { url: "/", headers: {} } as IncomingMessage;
+  const of = (address: string) => recipientOf(anonymousCallers(address).identify(request), anonymous("anon"));
   const [one, neighbour, other] = [of("2001:db8:0:1::1"), of("2001:db8:0:1::2"), of("2001:db8:0:2::1")];
   expect([one.client, one.network]).toEqual([neighbour.client, neighbour.network]);
   expect([one.client, one.network]).not.toEqual([other.client, other.network]);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hash } from "@node-rs/argon2";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { forSender } from "../../../identity/caller-resolver.ts";
+import { forSender } from "../../../identity/sender.ts";
 import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
 import { PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
 
