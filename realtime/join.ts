@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { type Client, IntervalCount } from "../http/limits/clients.ts";
-import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
+import { CHARACTERS_PER_OPERATION, type Client, IntervalCount } from "../http/limits/clients.ts";
 import { parseShape } from "../http/pipeline/body.ts";
 import { problem } from "../problems/problem.ts";
 import type { RealtimeLimits } from "./limits.ts";

@@ -4,7 +4,7 @@ import type { Caller } from "../db/caller.ts";
 import type { RequestContext } from "../db/transaction/identity.ts";
 import { type SocketExchange, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
 import type { HttpLimits } from "../http/limits.ts";
-import { contextOf } from "../http/pipeline/request.ts";
+import { contextOf } from "../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { isRefusal, Problem, problem } from "../problems/problem.ts";
 import type { Channel } from "./channel.ts";

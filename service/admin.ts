@@ -1,7 +1,12 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { type AlwaysOnInterface, type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
-import type { Routes } from "../http/pipeline/routes.ts";
+import {
+  type AlwaysOnInterface,
+  type HttpEnvelope,
+  type HttpInterface,
+  Pipeline,
+  type Routes,
+} from "../http/pipeline/pipeline.ts";
 import { HttpServer } from "../http/process/server.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import { REST } from "../rest-gateway/express-interface.ts";

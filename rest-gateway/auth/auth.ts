@@ -4,7 +4,7 @@ import type { Notifications } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { BodyLimits } from "../../http/pipeline/body.ts";
-import type { AddressReader } from "../../http/pipeline/request.ts";
+import type { AddressReader } from "../../http/pipeline/exchange.ts";
 import type { Clock } from "../../identity/account.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";

@@ -4,9 +4,7 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Format } from "../../db/query/plan.ts";
 import { statementsOf } from "../../db/query/run.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
-import type { Exchange } from "../../http/pipeline/exchange.ts";
-import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
-import { contextOf, requestHeaders } from "../../http/pipeline/request.ts";
+import { contextOf, type Exchange, recipientOfResponse, requestHeaders } from "../../http/pipeline/exchange.ts";
 import type {
   ErrorResponse,
   NewTask,

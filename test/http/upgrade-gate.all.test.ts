@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { Clients } from "../../http/limits/clients.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
-import { Routes } from "../../http/pipeline/routes.ts";
+import { Routes } from "../../http/pipeline/pipeline.ts";
 import { anonymousCallers } from "../support/callers.ts";
 import { connect as connectClient } from "../support/graphql-client.ts";
 import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgrade } from "../support/raw-socket.ts";

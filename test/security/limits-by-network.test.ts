@@ -48,7 +48,7 @@ test("every setting and limit that counts by client is in the list", () => {
 
 /** The files that read the IP address itself. All others pass it to `networkOf`, as db/network.ts does for attempts. */
 const READERS = {
-  "http/pipeline/request.ts": "finds it",
+  "http/pipeline/exchange.ts": "finds it",
   "parts/console/in-process.ts": "passes it on, as that of the connection",
   "parts/console/part.ts": "passes it on, for the security events of operators",
   "http/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",

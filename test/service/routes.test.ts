@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Routes } from "../../http/pipeline/routes.ts";
+import { Routes } from "../../http/pipeline/pipeline.ts";
 import { PARTS } from "../../parts/list.ts";
 import { authRoutesOf, loadParts } from "../../service/parts.ts";
 import { httpRoutes, socketRoutes } from "../../service/routes.ts";
