@@ -34,6 +34,7 @@ const ACTIONS = {
 /** Statements that run `act`, by where the DBA's code is. */
 const PLACES = {
   function: "select act()",
+  "immutable function": "select act_purely(1)",
   policy: "select * from guarded",
   computed: "select t.computed from plain as t",
   view: "select * from acting",
@@ -131,6 +132,14 @@ const database = useTransactionsDatabase(`
   create table counted (id serial primary key, text text default 'x', shout text generated always as (upper(text)) stored);
   create view numbered_view as select id, text from numbered;
   create table changing (id int);
+  create function sets_setting() returns text language plpgsql stable as $$
+  begin return set_config('app.left', 'behind', false); end $$;
+  create function locks_row(plain) returns boolean language plpgsql immutable as $$
+  begin perform pg_advisory_lock(4711); return true; end $$;
+  create table seen_by_setting (id int);
+  insert into seen_by_setting values (1);
+  alter table seen_by_setting enable row level security;
+  create policy sets on seen_by_setting for select using (sets_setting() is not null);
 
   create function last_number() returns text language plpgsql as $$
   begin return lastval(); exception when object_not_in_prerequisite_state then return 'none'; end $$;
@@ -287,6 +296,16 @@ test("a connection is cleaned of a trigger that the catalog did not know, before
   expect(reloaded.isIn("insert into changing values (1)")).toBe(true);
   expect(reloaded.isIn("select id from changing")).toBe(false);
 });
+
+test.each(["select sets_setting()", "select locks_row(p) from plain as p", "select * from seen_by_setting"])(
+  "a function that is declared stable or immutable, and leaves state, leaves none for the next caller: %s",
+  async (text) => {
+    const db = database().open();
+    db.transactions.follow(code);
+    await db.run(anon, [text]);
+    expect(await db.row(anon, STATE)).toEqual(CLEAN);
+  },
+);
 
 test("a write without code is not followed by a cleaning", () => {
   const plain = [
