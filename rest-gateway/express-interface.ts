@@ -26,19 +26,16 @@ export type ExpressInterfaceOptions = {
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** Endpoints and pages that are Express routers, and 404 for everything else. */
+/** Endpoints and pages that are Express routers, and 404 for everything else. Without routers, Express is not asked. */
 export class ExpressInterface implements HttpInterface {
   readonly #send: ProblemSender;
   readonly #options: ExpressInterfaceOptions;
-  readonly #app: Express;
+  readonly #app: Express | null;
 
   constructor(options: ExpressInterfaceOptions) {
     this.#options = options;
     this.#send = options.sendProblem ?? sendAsRest;
-    this.#app = express();
-    this.#app.disable("x-powered-by");
-    this.#app.set("etag", false);
-    for (const router of options.routers) this.#app.use(router);
+    this.#app = options.routers.length > 0 ? appOf(options.routers) : null;
   }
 
   reject({ response, head }: Destination, problem: Problem): void {
@@ -51,8 +48,10 @@ export class ExpressInterface implements HttpInterface {
     if ("identity" in exchange) {
       const refusal = this.#options.refusal?.(request.url!, exchange.identity);
       if (refusal) return this.reject(exchange, refusal);
-      keepExchange(exchange);
     }
+    const app = this.#app;
+    if (app === null) return this.reject(exchange, problem("no such path"));
+    if ("identity" in exchange) keepExchange(exchange);
     setHead(response, head);
     // Before the listener of the pipeline. Express sets `route` when it has found one.
     response.prependOnceListener("close", () => {
@@ -61,7 +60,7 @@ export class ExpressInterface implements HttpInterface {
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
     const onEnd = (error: unknown = problem("no such path")) => this.#fail(error, response, head);
-    const route = () => this.#app(request as never, response as never, onEnd);
+    const route = () => app(request as never, response as never, onEnd);
     if ("identity" in exchange) forSender(exchange.identity, route);
     else route();
   }
@@ -74,6 +73,14 @@ export class ExpressInterface implements HttpInterface {
     if (response.headersSent) response.destroy();
     else this.#send(response, found ?? problem("internal error"), head);
   }
+}
+
+function appOf(routers: readonly RequestHandler[]): Express {
+  const app = express();
+  app.disable("x-powered-by");
+  app.set("etag", false);
+  for (const router of routers) app.use(router);
+  return app;
 }
 
 /** `/auth/keys/:id` → `/auth/keys/{id}` */

@@ -71,6 +71,29 @@ export function refuseClashes({ folder, resources, routes }: Application, parts:
   }
 }
 
+/**
+ * The rows of an application, which serves something at or below their paths, and what serves all paths without a row: the application
+ * too if it has a router, or a path that begins with a parameter.
+ *
+ *   applicationRoutes([{ path: "/reports/:id", … }, { path: "/status", … }], own, nothing)
+ *   // { rows: { "/reports/*": own, "/status": own }, others: nothing }
+ */
+export function applicationRoutes<T>(
+  routes: Application["routes"],
+  own: T | null,
+  nothing: T,
+): { readonly rows: Readonly<Record<string, T>>; readonly others: T } {
+  const paths = routes.map((route) => (isRouter(route) ? "/*" : rowOf(route.path)));
+  if (own === null || paths.includes("/*")) return { rows: {}, others: own ?? nothing };
+  return { rows: Object.fromEntries(paths.map((path) => [path, own])), others: nothing };
+}
+
+/** `/*` follows the segments before the first one that Express may read as a pattern. */
+function rowOf(path: string): string {
+  const pattern = path.search(/\/[^/]*[^\w.~/-]/);
+  return pattern < 0 ? path : `${path.slice(0, pattern)}/*`;
+}
+
 const RENAME = "set another name, which is its path; the member table stays";
 
 /** The paths of a route. Of a router, those that it names itself. */

@@ -40,7 +40,7 @@ import { openConfigured } from "./open.ts";
 import type { Core, Part } from "./part.ts";
 import { type OpenParts, openEarly, openParts } from "./parts.ts";
 import { reloadSettings } from "./reload-settings.ts";
-import { httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
+import { applicationRoutes, httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -203,7 +203,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
   const served = { ...data, auth: pages.auth, pages: early.pages, ...(!admin && ofOperators) };
   const ofParts = { ...early.ofParts, ...opened.routes, ...(!admin && opened.operatorRoutes) };
-  const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources, ofParts);
+  const { rows, others } = applicationRoutes(application.routes, pages.application, nothing);
+  const routes = httpRoutes<HttpInterface>(served, others, application.resources, { ...rows, ...ofParts });
   pipeline.open(routes, { callers, database });
   cacheMemory.limitTo(limited.cacheMemory);
   settings.follow((changed) => {

@@ -1,8 +1,9 @@
+import { Router } from "express";
 import { describe, expect, test } from "vitest";
 import { Routes } from "../../http/pipeline/pipeline.ts";
 import { PARTS } from "../../parts/list.ts";
 import { authRoutesOf, loadParts } from "../../service/parts.ts";
-import { httpRoutes, socketRoutes } from "../../service/routes.ts";
+import { applicationRoutes, httpRoutes, socketRoutes } from "../../service/routes.ts";
 import { DESCRIPTIONS } from "../support/demo.ts";
 
 const NAMES = [
@@ -106,4 +107,32 @@ test("the order of the rows has no effect", () => {
       "old",
       "old",
     ]);
+});
+
+describe("of an application", () => {
+  const route = (path: string) => ({ path, methods: {} });
+  const find = (paths: readonly string[], url: string) => {
+    const { rows, others } = applicationRoutes(paths.map(route), "own", "nothing");
+    return httpRoutes<string>({ tables: "tables" }, others, [], rows).find(url);
+  };
+
+  test.each([
+    ["/status", "own"],
+    ["/status?full=true", "own"],
+    ["/status/", "nothing"],
+    ["/reports/7", "own"],
+    ["/reports/7/pages/1", "own"],
+    ["/reported", "nothing"],
+    ["/", "nothing"],
+    ["/rest/v1/reports", "tables"],
+  ])("%s is served by %s", (url, expected) => expect(find(["/status", "/reports/:id"], url)).toBe(expected));
+
+  test.each(["/:name", "/{:name}", "/*files"])("the path %s may be any", (path) =>
+    expect(find([path], "/anything")).toBe("own"),
+  );
+
+  test("a router may serve any path", () => {
+    const { rows, others } = applicationRoutes([Router(), route("/status")], "own", "nothing");
+    expect([rows, others]).toEqual([{}, "own"]);
+  });
 });
