@@ -1,7 +1,10 @@
 import {
+  type ExecutionResult,
+  GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
+  isNonNullType,
   type OperationDefinitionNode,
 } from "postgraphile/graphql";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
@@ -14,12 +17,15 @@ import { mayHaveMoreRows, parameterOf } from "../execute/operation-queries.ts";
 import { isMarked } from "./column-json.ts";
 import { argumentsOf } from "./query-arguments.ts";
 import { type QueryStatement, statementOf } from "./query-sql.ts";
-import { conditionVariables, type QueryTree, treeOf } from "./query-tree.ts";
+import { conditionVariables, type Member, type QueryTree, type ReadMember, treeOf } from "./query-tree.ts";
 
 /** Maximum number of statements kept per operation. Each page size and form of a filter needs its own; clients use few. */
 const MAX_STATEMENTS = 8;
 /** Maximum number of trees kept per operation. Each combination of values of the variables in its directives needs its own. */
 const MAX_TREES = 4;
+
+/** A statement, and the fields that it reads. */
+export type CompiledStatement = Statement & { readonly tree: QueryTree };
 
 type Compiled = { readonly tree: QueryTree | null; readonly statements: Map<string, QueryStatement | null> };
 type Known = {
@@ -42,7 +48,7 @@ export class CompiledQueries {
   }
 
   /** Null for a query that Grafast has to execute: also one whose variables or arguments are not valid. */
-  statementOf({ document, variables, operationName }: Operation): Statement | null {
+  statementOf({ document, variables, operationName }: Operation): CompiledStatement | null {
     const operation = getOperationAST(document, operationName)!;
     const { coerced } = getVariableValues(this.#schema, operation.variableDefinitions ?? [], variables ?? {});
     if (!coerced) return null;
@@ -65,7 +71,7 @@ export class CompiledQueries {
     if (isNew) reportSize(operation, known);
     if (!statement) return null;
     const values = statement.conditions.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
-    return { text: statement.text, values: values.map(parameterOf), binary: true };
+    return { text: statement.text, values: values.map(parameterOf), binary: true, tree };
   }
 
   #knownOf(operation: OperationDefinitionNode, made: () => Known): Known {
@@ -100,21 +106,20 @@ export type CompiledOptions = {
 };
 
 /**
- * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
- * allowed, or the statement has failed; Grafast gets the same error and adds the path of the field. Rejects if the database cannot
- * execute anything at the moment.
+ * The result, with `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
+ * allowed; or the statement has failed, and only one of the fields that it reads may be at fault.
  */
 export async function executeCompiled(
-  statement: Statement,
+  statement: CompiledStatement,
   { transactions, identity, maxRows, signal }: CompiledOptions,
-): Promise<string | null> {
+): Promise<ExecutionResult | null> {
   try {
     const [result] = await transactions.run(identity, [statement], { snapshot: true, isRead: true, signal });
     const json = result!.rows[0]![0]!;
-    return isMarked(json) || mayHaveMoreRows(json, maxRows) ? null : json.toString();
+    return isMarked(json) || mayHaveMoreRows(json, maxRows) ? null : { data: json.toString() as never };
   } catch (error) {
-    if (isOfStatement(error as DatabaseErrorLike)) return null;
-    throw error;
+    const isOfOne = isOfStatement(error as DatabaseErrorLike) && countRead(statement.tree) > 1;
+    return isOfOne ? null : failed(statement.tree, error as Error);
   }
 }
 
@@ -122,3 +127,25 @@ export async function executeCompiled(
 const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", "42", "P0"]);
 
 const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));
+
+const isRead = (member: Member): member is Member & ReadMember => "definition" in member;
+
+/** The fields that fail alone: those of the query, and the totals of its connections. */
+const countRead = ({ members }: QueryTree): number =>
+  members.filter(isRead).reduce((count, { kind, members: own }) => {
+    const hasTotal = kind === "connection" && own.some((member) => member.kind === "totalCount");
+    return count + (hasTotal ? 2 : 1);
+  }, 0);
+
+/** Every field of the query that reads rows has failed with this error. */
+function failed({ members }: QueryTree, error: Error): ExecutionResult {
+  const reads = members.filter(isRead);
+  // What follows a field that makes all of `data` null is not in the response.
+  const fatal = reads.findIndex(({ definition }) => isNonNullType(definition.type));
+  const errors = (fatal < 0 ? reads : reads.slice(0, fatal + 1)).map(
+    ({ key, nodes }) => new GraphQLError(error.message, { nodes, path: [key], originalError: error }),
+  );
+  if (fatal >= 0) return { data: null, errors };
+  const values = members.map((member) => [member.key, member.kind === "constant" ? member.text : null]);
+  return { data: JSON.stringify(Object.fromEntries(values)) as never, errors };
+}

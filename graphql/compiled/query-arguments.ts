@@ -45,7 +45,7 @@ export function argumentsOf(
 ): readonly ReadArguments[] | null {
   try {
     return reads.map((read) => {
-      const values = getArgumentValues(read.definition, read.node, variables);
+      const values = getArgumentValues(read.definition, read.nodes[0]!, variables);
       return read.kind === "row" ? keyOf(read, values) : pageOf(read, schema, values);
     });
   } catch {

@@ -54,7 +54,7 @@ type Read<Kind, Source> = {
   readonly source: Source;
   readonly alias: SQL;
   readonly definition: Definition;
-  readonly node: FieldNode;
+  readonly nodes: readonly FieldNode[];
   /** Its place among all such fields of the operation. */
   readonly index: number;
 };
@@ -144,7 +144,7 @@ class TreeBuilder {
     if (!isObjectType(type)) throw new NotOneStatement();
     const index = this.#count++;
     const alias = sql.identifier(Symbol(source.table.name));
-    const read = { key, alias, definition, node: nodes[0]!, index };
+    const read = { key, alias, definition, nodes, index };
     const selections = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
     const member = this.#readOf(read, source, type, selections, isNonNullType(definition.type));
     this.reads[index] = member;
@@ -152,7 +152,7 @@ class TreeBuilder {
   }
 
   #readOf(
-    read: Pick<ReadMember, "alias" | "definition" | "node" | "index"> & { readonly key: string },
+    read: Pick<ReadMember, "alias" | "definition" | "nodes" | "index"> & { readonly key: string },
     source: RowSource | RowsSource,
     type: GraphQLObjectType,
     selections: readonly SelectionSetNode[],

@@ -6,11 +6,11 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
 import { type Finding, lineOf } from "../../db/findings/finding.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Span, traced } from "../../telemetry/span.ts";
-import { CompiledQueries, executeCompiled } from "../compiled/compiled-queries.ts";
+import { CompiledQueries, type CompiledStatement, executeCompiled } from "../compiled/compiled-queries.ts";
 import { sendQueriesTogether } from "../compiled/plan-phases.ts";
 import type { GraphQLLimits } from "../limits.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
@@ -159,20 +159,15 @@ export class Engine {
   }
 
   async #executeCompiled(
-    statement: Statement,
+    statement: CompiledStatement,
     operation: Operation,
     identity: Identity,
     signal: CancelSignal | undefined,
     transactions: Pick<Transactions, "run">,
   ): Promise<ExecutionResult> {
     const maxRows = this.#options.limits.graphqlMaxRows;
-    try {
-      const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
-      return data === null ? this.#executeFields(operation, identity, signal, transactions) : { data: data as never };
-    } catch (error) {
-      // Grafast executes the operation again with this error, so that the error gets its path in the response.
-      return this.#executeFields(operation, identity, signal, { run: () => Promise.reject(error) });
-    }
+    const compiled = await executeCompiled(statement, { transactions, identity, maxRows, signal });
+    return compiled ?? this.#executeFields(operation, identity, signal, transactions);
   }
 
   /** Lets Grafast execute the fields. */
