@@ -374,7 +374,7 @@ const INTERNAL_ERRORS = [
     "MigrationFailure",
     "MissingServer",
   ],
-  ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "QuestionFault", "RefusedRecord"],
+  ...["NameConflict", "NotCompiled", "OutboundError", "QuestionFault", "RefusedRecord"],
   ...["SignatureError", "SlotTaken", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded"],
   ...["SchemaFault", "XmlError"],
 ];

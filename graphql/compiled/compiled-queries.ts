@@ -17,17 +17,28 @@ import { mayHaveMoreRows, parameterOf } from "../execute/operation-queries.ts";
 import { isMarked } from "./column-json.ts";
 import { argumentsOf } from "./query-arguments.ts";
 import { type QueryStatement, statementOf } from "./query-sql.ts";
-import { conditionVariables, type Member, type QueryTree, type ReadMember, treeOf } from "./query-tree.ts";
+import {
+  conditionVariables,
+  type Member,
+  NotCompiled,
+  type QueryTree,
+  type ReadMember,
+  type Reason,
+  treeOf,
+} from "./query-tree.ts";
 
 /** Maximum number of statements kept per operation. Each page size and form of a filter needs its own; clients use few. */
 const MAX_STATEMENTS = 8;
 /** Maximum number of trees kept per operation. Each combination of values of the variables in its directives needs its own. */
 const MAX_TREES = 4;
 
+/** Called for each execution of a query that is left to Grafast. */
+type OnLeft = (reason: Reason) => void;
+
 /** A statement, and the fields that it reads. */
 export type CompiledStatement = Statement & { readonly tree: QueryTree };
 
-type Compiled = { readonly tree: QueryTree | null; readonly statements: Map<string, QueryStatement | null> };
+type Compiled = { readonly tree: QueryTree | NotCompiled; readonly statements: Map<string, QueryStatement | null> };
 type Known = {
   readonly conditionVariables: readonly string[];
   readonly byCondition: Map<string, Compiled>;
@@ -42,16 +53,28 @@ type Known = {
 export class CompiledQueries {
   readonly #schema: GraphQLSchema;
   readonly #known = new WeakMap<OperationDefinitionNode, Known>();
+  readonly #onLeft: OnLeft;
 
-  constructor(schema: GraphQLSchema) {
+  constructor(schema: GraphQLSchema, onLeft: OnLeft) {
     this.#schema = schema;
+    this.#onLeft = onLeft;
   }
 
   /** Null for a query that Grafast has to execute: also one whose variables or arguments are not valid. */
-  statementOf({ document, variables, operationName }: Operation): CompiledStatement | null {
+  statementOf(operation: Operation): CompiledStatement | null {
+    try {
+      return this.#compile(operation);
+    } catch (error) {
+      if (!(error instanceof NotCompiled)) throw error;
+      this.#onLeft(error.reason);
+      return null;
+    }
+  }
+
+  #compile({ document, variables, operationName }: Operation): CompiledStatement {
     const operation = getOperationAST(document, operationName)!;
     const { coerced } = getVariableValues(this.#schema, operation.variableDefinitions ?? [], variables ?? {});
-    if (!coerced) return null;
+    if (!coerced) throw new NotCompiled("arguments");
     const known = this.#knownOf(operation, () => ({
       conditionVariables: conditionVariables(document),
       byCondition: new Map(),
@@ -59,17 +82,16 @@ export class CompiledQueries {
     }));
     const condition = known.conditionVariables.map((name) => coerced[name]).join();
     const { tree, statements } = keep<Compiled>(known.byCondition, condition, MAX_TREES, () => ({
-      tree: treeOf(this.#schema, document, operation, coerced),
+      tree: treeOrReason(() => treeOf(this.#schema, document, operation, coerced)),
       statements: new Map(),
     }));
-    if (!tree) return null;
+    if (tree instanceof NotCompiled) throw tree;
     const given = argumentsOf(tree, this.#schema, coerced);
-    if (!given) return null;
     const shape = given.map((each) => each.shape).join("\0");
     const isNew = !statements.has(shape);
     const statement = keep(statements, shape, MAX_STATEMENTS, () => statementOf(tree, given));
     if (isNew) reportSize(operation, known);
-    if (!statement) return null;
+    if (!statement) throw new NotCompiled("arguments");
     const values = statement.conditions.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
     return { text: statement.text, values: values.map(parameterOf), binary: true, tree };
   }
@@ -78,6 +100,15 @@ export class CompiledQueries {
     const known = this.#known.get(operation) ?? made();
     this.#known.set(operation, known);
     return known;
+  }
+}
+
+function treeOrReason(made: () => QueryTree): QueryTree | NotCompiled {
+  try {
+    return made();
+  } catch (error) {
+    if (error instanceof NotCompiled) return error;
+    throw error;
   }
 }
 
@@ -103,6 +134,7 @@ export type CompiledOptions = {
   /** Maximum number of rows in the result. */
   readonly maxRows: number;
   readonly signal: CancelSignal | undefined;
+  readonly onLeft: OnLeft;
 };
 
 /**
@@ -111,16 +143,20 @@ export type CompiledOptions = {
  */
 export async function executeCompiled(
   statement: CompiledStatement,
-  { transactions, identity, maxRows, signal }: CompiledOptions,
+  { transactions, identity, maxRows, signal, onLeft }: CompiledOptions,
 ): Promise<ExecutionResult | null> {
   try {
     const [result] = await transactions.run(identity, [statement], { snapshot: true, isRead: true, signal });
     const json = result!.rows[0]![0]!;
-    return isMarked(json) || mayHaveMoreRows(json, maxRows) ? null : { data: json.toString() as never };
+    const reason = isMarked(json) ? "value" : mayHaveMoreRows(json, maxRows) ? "rows" : null;
+    if (reason === null) return { data: json.toString() as never };
+    onLeft(reason);
   } catch (error) {
     const isOfOne = isOfStatement(error as DatabaseErrorLike) && countRead(statement.tree) > 1;
-    return isOfOne ? null : failed(statement.tree, error as Error);
+    if (!isOfOne) return failed(statement.tree, error as Error);
+    onLeft("error");
   }
+  return null;
 }
 
 /** SQLSTATE classes of errors in the statement itself: cardinality, data, privileges and names, and errors that a function raises. */

@@ -4,12 +4,9 @@ import { type GraphQLInputType, type GraphQLSchema, getArgumentValues, getNamedT
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { KeyPart } from "../../plugins/lists/cursor.ts";
 import type { Fragment, ReadArguments } from "./query-sql.ts";
-import type { Connection, List, QueryTree, Row } from "./query-tree.ts";
+import { type Connection, type List, NotCompiled, type QueryTree, type Row } from "./query-tree.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
-
-/** Thrown for arguments with which Grafast has to execute the operation. */
-class NotCompiled extends Error {}
 
 /** The parts of PostGraphile's query builder that most orders and filters use. */
 class Query {
@@ -23,7 +20,7 @@ class Query {
   }
 
   where(condition: unknown): void {
-    if (!sql.isSQL(condition)) throw new NotCompiled();
+    if (!sql.isSQL(condition)) throw new NotCompiled("arguments");
     this.conditions.push(condition);
   }
 
@@ -37,26 +34,26 @@ class Query {
 const BACKWARD = ["last", "before"];
 const PAGE: ReadonlySet<string> = new Set(["first", "last", "offset", "before", "after", "orderBy", "limit"]);
 
-/** What the arguments of all fields mean; null if Grafast has to execute the operation, also because they are not valid. */
+/** What the arguments of all fields mean. Throws NotCompiled, also for arguments that are not valid. */
 export function argumentsOf(
   { reads }: QueryTree,
   schema: GraphQLSchema,
   variables: Variables,
-): readonly ReadArguments[] | null {
+): readonly ReadArguments[] {
   try {
     return reads.map((read) => {
       const values = getArgumentValues(read.definition, read.nodes[0]!, variables);
       return read.kind === "row" ? keyOf(read, values) : pageOf(read, schema, values);
     });
-  } catch {
+  } catch (error) {
     // Grafast says what is wrong with an argument, and executes what only PostGraphile's own query builder can do.
-    return null;
+    throw error instanceof NotCompiled ? error : new NotCompiled("arguments");
   }
 }
 
 function pageOf(read: List | Connection, schema: GraphQLSchema, values: Variables): ReadArguments {
   const { definition, source, alias } = read;
-  if (BACKWARD.some((name) => values[name] != null) || values.first === 0) throw new NotCompiled();
+  if (BACKWARD.some((name) => values[name] != null) || values.first === 0) throw new NotCompiled("page");
   const { size, offset, orderBy, order } = source.pageOf(values);
   const rows = new Query(alias);
   for (const { name, type, extensions } of definition.args) {
@@ -64,12 +61,12 @@ function pageOf(read: List | Connection, schema: GraphQLSchema, values: Variable
     if (value == null || PAGE.has(name)) continue;
     if (extensions.condition) extensions.condition(rows as never, value);
     else if (name === "filter") applyFilter(schema, type, rows, value);
-    else throw new NotCompiled();
+    else throw new NotCompiled("arguments");
   }
   const page = new Query(alias);
   order(page as never);
   // Grafast numbers the rows of a connection without an order.
-  if (page.order.length === 0 && read.kind === "connection") throw new NotCompiled();
+  if (page.order.length === 0 && read.kind === "connection") throw new NotCompiled("page");
   const conditions = rows.conditions.map(fragmentOf);
   const bounds = page.conditions.map(fragmentOf);
   const isAfterCursor = values.after != null;
@@ -110,7 +107,7 @@ function fragmentOf(fragment: SQL): Fragment {
 
 /** Lets the plugins add the conditions of a filter, as Grafast does. */
 function applyFilter(schema: GraphQLSchema, inputType: GraphQLInputType, query: Query, value: unknown): void {
-  if (getNamedType(inputType).extensions.grafast?.applyScope) throw new NotCompiled();
+  if (getNamedType(inputType).extensions.grafast?.applyScope) throw new NotCompiled("arguments");
   const step = {
     inputType,
     operationPlan: { schema },

@@ -65,8 +65,33 @@ export type QueryTree = { readonly members: readonly Member[]; readonly reads: r
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** Thrown for an operation that Grafast has to execute. */
-class NotOneStatement extends Error {}
+/**
+ * Why Grafast executes a query: a field of another kind, a type that Postgres writes differently, an interface or union, edges twice, an
+ * alias that is too long, a fragment on another type, another directive, a backward or empty page, arguments that only PostGraphile can
+ * apply or that are not valid, a value that the result may not have, many rows, or an error of one of several fields.
+ */
+export type Reason =
+  | "field"
+  | "type"
+  | "interface"
+  | "edges"
+  | "alias"
+  | "fragment"
+  | "directive"
+  | "page"
+  | "arguments"
+  | "value"
+  | "rows"
+  | "error";
+
+/** Thrown for a query that Grafast has to execute. */
+export class NotCompiled extends Error {
+  readonly reason: Reason;
+  constructor(reason: Reason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
 
 const PAGE_INFO: ReadonlySet<string> = new Set<PageInfoField>([
   "hasNextPage",
@@ -88,27 +113,23 @@ export function conditionVariables(document: DocumentNode): readonly string[] {
   return [...found];
 }
 
-/** The query as a tree of what its fields read, or null if it has a field that is not in FieldSourcesPlugin. */
+/** The query as a tree of what its fields read. Throws NotCompiled, such as for a field that is not in FieldSourcesPlugin. */
 export function treeOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Variables,
-): QueryTree | null {
+): QueryTree {
   const fragments = new Map(
     document.definitions.flatMap((each) =>
       each.kind === Kind.FRAGMENT_DEFINITION ? [[each.name.value, each] as const] : [],
     ),
   );
   const builder = new TreeBuilder(fragments, variables);
-  try {
-    if (operation.directives?.length) return null;
-    const members = builder.members(schema.getQueryType()!, [operation.selectionSet]);
-    return builder.reads.length > 0 ? { members, reads: builder.reads } : null;
-  } catch (error) {
-    if (error instanceof NotOneStatement) return null;
-    throw error;
-  }
+  if (operation.directives?.length) throw new NotCompiled("directive");
+  const members = builder.members(schema.getQueryType()!, [operation.selectionSet]);
+  if (builder.reads.length === 0) throw new NotCompiled("field");
+  return { members, reads: builder.reads };
 }
 
 /** A field of an object, with the selections of all places that select it. */
@@ -130,18 +151,18 @@ class TreeBuilder {
       // Introspection has no definition here.
       const definition = type.getFields()[selected.name];
       const source = definition?.extensions.source;
-      if (!definition || !source) throw new NotOneStatement();
+      if (!definition || !source) throw new NotCompiled("field");
       if (source.kind !== "column") return this.#read(source, definition, selected);
-      if (selected.nodes[0]!.arguments?.length) throw new NotOneStatement();
+      if (selected.nodes[0]!.arguments?.length) throw new NotCompiled("arguments");
       const json = jsonOfColumn(source.codec, definition.type);
-      if (!json) throw new NotOneStatement();
+      if (!json) throw new NotCompiled("type");
       return { key: selected.key, kind: "column", attribute: source.attribute, json };
     });
   }
 
   #read(source: RowSource | RowsSource, definition: Definition, { key, nodes }: Selected): Member {
     const type = getNamedType(definition.type);
-    if (!isObjectType(type)) throw new NotOneStatement();
+    if (!isObjectType(type)) throw new NotCompiled("interface");
     const index = this.#count++;
     const alias = sql.identifier(Symbol(source.table.name));
     const read = { key, alias, definition, nodes, index };
@@ -168,25 +189,25 @@ class TreeBuilder {
 
   #connection(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): ConnectionMember[] {
     const members = this.#fieldsOf<ConnectionMember>(type, selections, ({ key, name, nodes }) => {
-      if (nodes[0]!.arguments?.length) throw new NotOneStatement();
+      if (nodes[0]!.arguments?.length) throw new NotCompiled("arguments");
       const own = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
       const memberType = getNamedType(type.getFields()[name]!.type) as GraphQLObjectType;
       if (name === "edges") return { key, kind: name, members: this.#edge(memberType, own) };
       if (name === "pageInfo") return { key, kind: name, members: this.#pageInfo(memberType, own) };
       if (name === "totalCount") return { key, kind: name };
-      throw new NotOneStatement();
+      throw new NotCompiled("field");
     });
     // The rows are read once.
-    if (members.filter(({ kind }) => kind === "edges").length > 1) throw new NotOneStatement();
+    if (members.filter(({ kind }) => kind === "edges").length > 1) throw new NotCompiled("edges");
     return members;
   }
 
   #edge(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): EdgeMember[] {
     return this.#fieldsOf<EdgeMember>(type, selections, ({ key, name, nodes }) => {
       if (name === "cursor") return { key, kind: name };
-      if (name !== "node") throw new NotOneStatement();
+      if (name !== "node") throw new NotCompiled("field");
       const node = getNamedType(type.getFields().node!.type);
-      if (!isObjectType(node)) throw new NotOneStatement();
+      if (!isObjectType(node)) throw new NotCompiled("interface");
       return {
         key,
         kind: name,
@@ -200,7 +221,7 @@ class TreeBuilder {
 
   #pageInfo(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): PageInfoMember[] {
     return this.#fieldsOf<PageInfoMember>(type, selections, ({ key, name }) => {
-      if (!PAGE_INFO.has(name)) throw new NotOneStatement();
+      if (!PAGE_INFO.has(name)) throw new NotCompiled("field");
       return { key, kind: name as PageInfoField };
     });
   }
@@ -215,7 +236,7 @@ class TreeBuilder {
     for (const selection of selections) this.#collect(type, selection, nodes);
     return [...nodes].map(([key, all]) => {
       const name = all[0]!.name.value;
-      if (Buffer.byteLength(key) > MAX_KEY) throw new NotOneStatement();
+      if (Buffer.byteLength(key) > MAX_KEY) throw new NotCompiled("alias");
       return name === "__typename" ? { key, kind: "constant", text: type.name } : memberOf({ key, name, nodes: all });
     });
   }
@@ -232,7 +253,7 @@ class TreeBuilder {
       }
       const fragment = selection.kind === Kind.INLINE_FRAGMENT ? selection : this.#fragments.get(selection.name.value)!;
       const condition = fragment.typeCondition?.name.value;
-      if (condition !== undefined && condition !== type.name) throw new NotOneStatement();
+      if (condition !== undefined && condition !== type.name) throw new NotCompiled("fragment");
       this.#collect(type, fragment.selectionSet, nodes);
     }
   }
@@ -246,10 +267,10 @@ class TreeBuilder {
           : argument?.kind === Kind.BOOLEAN
             ? argument.value
             : undefined;
-      if (typeof value !== "boolean") throw new NotOneStatement();
+      if (typeof value !== "boolean") throw new NotCompiled("directive");
       if (name.value === "include") return value;
       if (name.value === "skip") return !value;
-      throw new NotOneStatement();
+      throw new NotCompiled("directive");
     });
   }
 }

@@ -86,7 +86,7 @@ export class Engine {
    * out because of a conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
    */
   async rebuild(): Promise<void> {
-    const { limits, countTables } = this.#options;
+    const { limits, countTables, metrics } = this.#options;
     if (countTables() > limits.graphqlMaxTables) throw new TooManyTables(countTables(), limits.graphqlMaxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
     const built = await buildSchema(options, this.#served);
@@ -96,7 +96,7 @@ export class Engine {
     if (lost.size > 0) throw objectsWouldBeLost(lost);
     const { schema } = built;
     const documents = new DocumentCache(schema, this.#options.limits);
-    this.#served = { ...built, documents, compiled: new CompiledQueries(schema) };
+    this.#served = { ...built, documents, compiled: new CompiledQueries(schema, metrics.onLeft) };
   }
 
   /** Checks later documents with these limits. */
@@ -165,8 +165,9 @@ export class Engine {
     signal: CancelSignal | undefined,
     transactions: Pick<Transactions, "run">,
   ): Promise<ExecutionResult> {
-    const maxRows = this.#options.limits.graphqlMaxRows;
-    const compiled = await executeCompiled(statement, { transactions, identity, maxRows, signal });
+    const { limits, metrics } = this.#options;
+    const options = { transactions, identity, maxRows: limits.graphqlMaxRows, signal, onLeft: metrics.onLeft };
+    const compiled = await executeCompiled(statement, options);
     return compiled ?? this.#executeFields(operation, identity, signal, transactions);
   }
 

@@ -116,6 +116,16 @@ test("GraphQL operations are measured by name, and those above metricsMaxOperati
   expect(counts['{kind="query",operation="other"}']).toBe(2);
 });
 
+test("queries that are not compiled to one SQL statement are counted by reason", async () => {
+  const before = await seriesOf("graphql_uncompiled_queries_total");
+  await service.gql("{ articles(last: 1) { edges { node { id } } } }");
+  await service.gql('{ search(keyword: "title") { __typename } }');
+  await service.gql("{ users { name } }");
+  const after = await seriesOf("graphql_uncompiled_queries_total");
+  const more = Object.entries(after).filter(([labels, count]) => count !== before[labels]);
+  expect(more.map(([labels]) => labels).sort()).toEqual(['{reason="field"}', '{reason="page"}']);
+});
+
 test("errors are counted by code, limits by setting, and database waits by pool", async () => {
   const limited = await startTestService({ METRICS: "on", RATE_LIMIT: "2", GRAPHQL_MAX_TABLES: "0" });
   onTestFinished(() => limited.stop());
