@@ -2,7 +2,7 @@ import type { HttpAnswer } from "./http-messages.ts";
 
 /** An HTTP request. The path is relative to the base URL of the server. */
 export type HttpRequest = {
-  readonly method: "GET" | "POST" | "PATCH";
+  readonly method: "GET" | "POST" | "PATCH" | "PURGE";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;

@@ -46,6 +46,10 @@ type Definition = {
   readonly callers?: number;
   readonly writes?: boolean;
   readonly isSlow?: boolean;
+  /** Of a request that is refused. */
+  readonly status?: number;
+  /** In place of those of the user. */
+  readonly headers?: HttpRequest["headers"];
   /** Replaces the n-th request. */
   instead?(request: HttpRequest, n: number): HttpRequest;
 };
@@ -158,6 +162,29 @@ const DEFINITIONS: readonly Definition[] = [
     keys: ARTICLES,
     instead: (request, n) => (n % SLOW_SHARE === 0 ? { ...request, ...SLOW } : request),
   },
+  {
+    name: "refused-token",
+    about: "an article with a token that is not valid: 401",
+    method: "GET",
+    path: row,
+    status: 401,
+    headers: { Authorization: "Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl" },
+  },
+  { name: "refused-path", about: "a path that does not exist: 404", method: "GET", path: () => "/a/b", status: 404 },
+  {
+    name: "refused-table",
+    about: "a table that does not exist: 404",
+    method: "GET",
+    path: () => "/no_such_table",
+    status: 404,
+  },
+  {
+    name: "refused-method",
+    about: "a method that does not exist: 405",
+    method: "PURGE",
+    path: () => "/articles",
+    status: 405,
+  },
 ];
 
 const ANONYMOUS = { Accept: "application/json", apikey: ANON_KEY };
@@ -169,7 +196,7 @@ const STEP = 7919;
 
 export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
   const { name, about, keys = 1, callers = 1, writes = false, isSlow = false } = definition;
-  const { instead = (request) => request } = definition;
+  const { instead = (request) => request, status } = definition;
   return {
     name,
     about,
@@ -177,8 +204,9 @@ export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
     ownFields: writes ? ["id", "created_at"] : [],
     refused: [],
     isSlow,
+    status,
     keys,
-    isOneStatement: definition.instead === undefined && callers === 1,
+    isOneStatement: definition.instead === undefined && callers === 1 && status === undefined,
     request: (key) => requestOf(definition, key, headersOf(writes, 1)),
     requests: () => {
       const headers = Array.from({ length: callers }, (_, i) => headersOf(writes, 1 + i));
@@ -194,9 +222,13 @@ const headersOf = (writes: boolean, user: number) => ({
   ...(writes && { Prefer: "return=representation" }),
 });
 
-const requestOf = ({ method, path, body }: Definition, key: number, headers: HttpRequest["headers"]): HttpRequest => ({
+const requestOf = (
+  { method, path, body, headers: own }: Definition,
+  key: number,
+  headers: HttpRequest["headers"],
+): HttpRequest => ({
   method,
   path: path(key),
-  headers,
+  headers: { ...headers, ...own },
   body: body === undefined ? null : JSON.stringify(body),
 });
