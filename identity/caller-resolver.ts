@@ -191,7 +191,6 @@ export class RequestIdentity {
     const known = this.#current();
     if (known !== null && (known.hasKey || !rules.needsKey) && !this.#isInBrowser(known.caller)) {
       if (known.hasToken) this.#context.use.hits++;
-      for (const id of known.keyIds) this.#context.store!.onKeyUsed(id);
       return this.#keep(known.caller);
     }
     const caller = this.#resolve(rules);
@@ -285,9 +284,9 @@ export class RequestIdentity {
 
 const NO_CREDENTIALS = { bearer: null, session: null, basic: null, unreadable: null, keys: [] as readonly string[] };
 
-/** Differs after a change of any account, key or signing key: what was checked before may have been revoked. */
+/** Differs after a change of any account or signing key: what was checked before may have been revoked. */
 const versionOf = ({ tokens, store }: Pick<IdentityContext, "tokens" | "store">): number =>
-  tokens.validity.version + (store === null ? 0 : store.accounts.version + store.keys.version);
+  tokens.validity.version + (store === null ? 0 : store.accounts.version);
 
 /**
  * The text of all credentials of a request; `apiKey` is the key in its URL. Null with the cookie of a session, which does not prove who

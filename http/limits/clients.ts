@@ -3,7 +3,6 @@ import { NETWORKS_PER_SITE, networkOf, siteOf } from "../../db/network.ts";
 import { KEY_PARAMETERS } from "../../identity/credentials.ts";
 import type { Metrics, Sample } from "../../telemetry/metrics.ts";
 import type { AddressReader } from "../pipeline/exchange.ts";
-import type { LimitReport } from "./limit-log.ts";
 
 /** What a client has open. */
 const HELD = ["connections", "sockets", "channels"] as const;
@@ -284,7 +283,7 @@ export type RateLimitOptions = {
   readonly limit: number;
   readonly clients: Clients;
   readonly addressOf: AddressReader;
-  readonly onLimit?: LimitReport;
+  onLimit?(setting: string, client: Client): void;
 };
 
 /**
