@@ -211,13 +211,12 @@ export class RequestIdentity {
     if (this.#request.headers.origin) throw problem("service key in browser");
   }
 
-  /**
-   * Rejects with Problem if the credentials no longer identify the caller whom they have identified before. A client may complete its
-   * request long after its headers: a thief, after the owner has signed out everywhere.
-   */
+  /** Rejects with Problem if the caller has changed: a thief may complete a request after the owner has signed out everywhere. */
   async recheck(): Promise<void> {
     const before = this.#found;
-    if (before !== null && !isSame(await this.caller(), before)) throw problem("revoked token");
+    if (before === null) return;
+    const caller = await this.caller();
+    if (caller !== before && !isSame(caller, before)) throw problem("revoked token");
   }
 
   #keep(caller: Caller): Caller {

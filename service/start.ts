@@ -111,12 +111,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let opened: OpenParts | undefined;
   const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
   const early = openEarly({ ...base, url: () => url }, admin === null);
-  const turns = new Turns({
-    time: limited.maxQueueTime,
-    running: Math.max(2, Math.floor(limited.dbPoolShort / 2)),
-    waiting: () => app?.database.waiting ?? 0,
-    onPause: () => app?.database.sendReads(),
-  });
+  const turns = new Turns({ time: limited.maxQueueTime, running: Math.max(2, Math.floor(limited.dbPoolShort / 2)) });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -155,6 +150,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       ...{ config, limits, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
       ...{ parts, onInternalError },
     });
+    turns.database = app.database;
     core = coreOf(app, { ...base, url, log, readMetrics });
     opened = await openParts(core);
     if (listensLast) {

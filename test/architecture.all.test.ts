@@ -350,6 +350,7 @@ const MACHINES = [
   "db/transaction/row-stream.ts",
   "db/transaction/transaction-plan.ts",
   "db/wire/batch.ts",
+  "graphql/execute/engine.ts",
   "http/limits/clients.ts",
   "http/limits/turns.ts",
   "http/pipeline/pipeline.ts",

@@ -5,9 +5,8 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from "postgraphile/graphql";
-import { ArgumentCounter, type ArgumentValues } from "./argument-values.ts";
 import { invalid } from "./conditions.ts";
-import { MAX_INTROSPECTION_FIELDS, MAX_SELECTION_SETS } from "./document-size.ts";
+import { ArgumentCounter, type ArgumentValues, MAX_INTROSPECTION_FIELDS, MAX_SELECTION_SETS } from "./document-size.ts";
 
 /** A plan compares the variables in `@include` and `@skip` with each other. */
 const MAX_VARIABLES = 200;

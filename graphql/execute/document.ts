@@ -14,7 +14,7 @@ import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import type { HttpLimits } from "../../http/limits.ts";
 import type { GraphQLLimits } from "../limits.ts";
-import type { ArgumentValues } from "./argument-values.ts";
+import type { ArgumentValues } from "./document-size.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { refuseSlowDocument } from "./document-work.ts";
 import { nameLiterals } from "./input-fields.ts";

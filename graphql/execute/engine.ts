@@ -21,9 +21,15 @@ import { asRaised } from "./errors.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields, writeContext } from "./input-errors.ts";
 import { isOfVariable, nameVariables } from "./input-fields.ts";
-import { type IntrospectionOptions, refusedIntrospection } from "./introspection-rule.ts";
 import { explainMissing } from "./missing-fields.ts";
-import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
+import {
+  type GraphQLRequest,
+  type IntrospectionOptions,
+  type Operation,
+  type PreparedOperation,
+  prepareOperation,
+  refusedIntrospection,
+} from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { OperationTransactions } from "./operation-transactions.ts";

@@ -58,7 +58,7 @@ export const asGraphQLError = (problem: Problem): GraphQLError =>
  * Throws the Problem with which a query was not admitted to the database. Nothing has changed, so the client can repeat the
  * whole request after Retry-After.
  */
-export function throwRefusal(errors: readonly GraphQLError[] = []): void {
+export function throwRefusal(errors: readonly GraphQLError[]): void {
   for (const error of errors) {
     const cause = causeOf(error);
     if (cause instanceof Problem && cause.status === 503 && cause.code === "RATE_LIMITED") throw cause;

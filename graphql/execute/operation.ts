@@ -11,10 +11,10 @@ import {
   visit,
   visitWithTypeInfo,
 } from "postgraphile/graphql";
+import type { Identity } from "../../db/transaction/identity.ts";
 import type { Attributes } from "../../telemetry/span.ts";
-import { refuseManyValues } from "./argument-values.ts";
 import type { DocumentCache, DocumentReference, DocumentStore } from "./document.ts";
-import { refuseLargeVariables } from "./document-size.ts";
+import { refuseLargeVariables, refuseManyValues } from "./document-size.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -148,4 +148,25 @@ function hasOnlyNonNullFields(schema: GraphQLSchema, { selectionSet }: Operation
   return selectionSet.selections.every(
     (selection) => selection.kind === Kind.FIELD && isNonNullType(fields[selection.name.value]?.type),
   );
+}
+
+export type IntrospectionOptions = {
+  readonly anonymousRole: string;
+  /** Who can read the schema. */
+  readonly introspection: "on" | "authenticated" | "off";
+};
+
+/** Why the caller may not execute an operation that reads the schema; null if it does not read it, or the caller may. */
+export function refusedIntrospection(
+  { introspects }: Operation,
+  { caller }: Identity,
+  { introspection, anonymousRole }: IntrospectionOptions,
+): GraphQLError | null {
+  if (!introspects || introspection === "on") return null;
+  if (introspection === "authenticated" && caller.role !== anonymousRole) return null;
+  const [code, message] =
+    introspection === "off"
+      ? ["PERMISSION_DENIED", "introspection is turned off: GRAPHQL_INTROSPECTION=off"]
+      : ["AUTH_REQUIRED", "introspection requires that you sign in: GRAPHQL_INTROSPECTION=authenticated"];
+  return new GraphQLError(message, { extensions: { code } });
 }

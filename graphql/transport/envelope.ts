@@ -67,3 +67,6 @@ function mediaRangeOf(range: string): [type: string, quality: number] {
     .find((value) => value !== undefined);
   return [type.trim(), Number(quality ?? 1)];
 }
+
+/** Whether a client wants the results as events: it names the type first. Clients such as urql name it last, and prefer JSON. */
+export const wantsEvents = (accept: string | undefined): boolean => /^\s*text\/event-stream\b/i.test(accept ?? "");

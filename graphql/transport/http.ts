@@ -11,9 +11,18 @@ import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
-import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer, writeResult } from "./envelope.ts";
+import {
+  type Answer,
+  GRAPHQL,
+  type MediaType,
+  mediaTypeOf,
+  refusal,
+  sendAnswer,
+  wantsEvents,
+  writeResult,
+} from "./envelope.ts";
 import { requestOf } from "./request.ts";
-import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
+import { type StreamOptions, sendEvents } from "./stream.ts";
 
 export type GraphQLHttpOptions = StreamOptions & {
   readonly limits: BodyLimits;
@@ -80,8 +89,9 @@ async function run(
   // The operation runs without a caller, so that the client would not notice.
   if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
   if (caller.refused !== null && options.badToken === "reject") throw loginRequired(caller.refused);
-  const format = formatFor(caller, head, options);
-  const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
+  let made: ErrorFormat | null = null;
+  const format = () => (made ??= formatFor(caller, head, options));
+  const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format(), mediaType, options);
 
   const operation = await engine.prepare(graphqlRequest, head.notes.span);
   if ("kind" in operation) head.notes.span?.set(attributesOf(operation));
@@ -92,7 +102,7 @@ async function run(
   if (wantsEvents(request.headers.accept)) {
     // A stream lasts for hours: its client would not notice that it is anonymous.
     if ("kind" in operation && operation.kind === "subscription") refuseInvalid(caller, request.headers);
-    await sendEvents(exchange, operation, caller, format, options);
+    await sendEvents(exchange, operation, caller, format(), options);
     return null;
   }
   if ("errors" in operation) return requestErrors(operation.errors);
@@ -108,9 +118,10 @@ async function run(
   if (gone.aborted) return { status: 200, body: "" };
   const position = result.extensions?.changePosition as string | undefined;
   if (position !== undefined) response.setHeader("Change-Position", position);
-  if (operation.kind === "query") throwRefusal(result.errors);
+  if (operation.kind === "query" && result.errors) throwRefusal(result.errors);
   if (result.data === undefined) return requestErrors(result.errors ?? []);
-  const answered = answer(result, format, options.internalStatus);
+  const errors = result.errors?.map((error) => formatError(error, format()));
+  const answered = answer(result, errors, caller, options.internalStatus);
   context.recipient!.atLeast(answered.body.length);
   return answered;
 }
@@ -130,9 +141,13 @@ function answerErrors(
   return { status: formatted.some(isInternal) ? internal : invalid, body: JSON.stringify({ errors: formatted }) };
 }
 
-function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
-  const extensions = { ...result.extensions, ...(format.refused !== null && authOf(format.refused)) };
-  const errors = result.errors?.map((error) => formatError(error, format));
+function answer(
+  result: ExecutionResult,
+  errors: readonly GraphQLFormattedError[] | undefined,
+  { refused }: Caller,
+  internalStatus: number,
+): Answer {
+  const extensions = { ...result.extensions, ...(refused !== null && authOf(refused)) };
   const status = errors?.some(isInternal) ? internalStatus : 200;
   return { status, body: writeResult(result.data as string | null, errors, extensions) };
 }

@@ -17,9 +17,6 @@ export type StreamOptions = {
   readonly anonymousRole: string;
 };
 
-/** Whether a client wants the results as events: it names the type first. Clients such as urql name it last, and prefer JSON. */
-export const wantsEvents = (accept: string | undefined): boolean => /^\s*text\/event-stream\b/i.test(accept ?? "");
-
 /**
  * Sends the results of an operation as events: `next` with each result, and `complete`. A subscription resumes with
  * Last-Event-ID or `extensions.after`.

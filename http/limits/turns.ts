@@ -8,15 +8,14 @@ export type TurnsOptions = {
   readonly time: number;
   /** Maximum messages that may be handled at the same time, of those that were started less than SHORT_RUN ago. */
   readonly running: number;
-  /** Requests that wait for the database. */
-  waiting?(): number;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
   /** The part of the time since the last call in which the process was busy. */
   readonly utilization?: () => number;
-  /** Called at the end of a turn, and before a message for which requests would wait: what they send together is sent then. */
-  onPause?(): void;
 };
+
+/** What the process waits for most. `sendReads` sends what requests send together. */
+type Served = { readonly waiting: number; sendReads(): void };
 
 /** What a client makes the process do: a request, the body of one, or a message on a socket. */
 export type Work = {
@@ -56,11 +55,12 @@ export class Turns {
   /** What clients send in bulk is read in turns too. */
   readonly bulk = new Bulk();
   readonly intake: Intake;
+  /** Null until the service is ready. It is told at the end of a turn, and before a message for which requests would wait. */
+  database: Served | null = null;
   readonly #queue = new FairQueue<Work>({ isCounted: (_client, { refuse }) => refuse !== undefined });
   readonly #limit: QueueLimit;
   readonly #now: () => number;
   readonly #patience: Patience;
-  readonly #onPause: () => void;
   /** Requests that have been started. */
   #handled = 0;
   /** Set while only messages are left that must wait. */
@@ -71,13 +71,11 @@ export class Turns {
   /** The work of the present moment. `client` is null if it has not waited. */
   #running: { readonly work: Work; readonly client: string | null; readonly start: number } | null = null;
 
-  constructor({ time, running, waiting = () => 0, now = () => performance.now(), ...more }: TurnsOptions) {
-    const { utilization = utilizationOfLoop(), onPause = () => {} } = more;
+  constructor({ time, running, now = () => performance.now(), utilization = utilizationOfLoop() }: TurnsOptions) {
     this.#now = now;
     this.#patience = new Patience(running, utilization);
-    this.#onPause = onPause;
     this.intake = new Intake(() => {
-      const room = FULL - this.waiting - waiting();
+      const room = FULL - this.waiting - (this.database?.waiting ?? 0);
       return room > 0 || this.#patience.isBusy(this.#now()) ? room : FULL;
     });
     this.#limit = new QueueLimit({ least: time && LEAST, time, now });
@@ -160,7 +158,7 @@ export class Turns {
     if (client !== null || used >= COUNTED) this.#queue.use(client ?? work.client(), used);
     // Done at once: other work of this turn may follow.
     if (client === null && (this.#queue.size === 0 || this.#sleep !== null)) return;
-    if (this.#end === null || now >= this.#end || !this.#runNext(now)) this.#onPause();
+    if (this.#end === null || now >= this.#end || !this.#runNext(now)) this.database?.sendReads();
   };
 
   /** Returns whether there was work. */
@@ -170,7 +168,7 @@ export class Turns {
     if (next === null) return false;
     if (next.item.refuse) this.#limit.decreased(this.#queue.counted);
     if (next.item.message !== undefined && this.#patience.isNeeded(now)) {
-      this.#onPause();
+      this.database?.sendReads();
       this.#end = Math.min(this.#end!, now + TURN_OF_MESSAGES);
     }
     this.#run(next.item, next.client, now);

@@ -9,7 +9,14 @@ async function open() {
   const state = { waiting: 0, isBusy: true };
   const received: string[] = [];
   const utilization = () => (state.isBusy ? 1 : 0);
-  const { intake } = new Turns({ time: 0, running: 1, waiting: () => state.waiting, utilization });
+  const turns = new Turns({ time: 0, running: 1, utilization });
+  turns.database = {
+    get waiting() {
+      return state.waiting;
+    },
+    sendReads: () => {},
+  };
+  const { intake } = turns;
   const server = createServer((request, response) => {
     const client = request.url!.split("/")[1]!;
     received.push(request.url!.slice(1));
@@ -97,8 +104,9 @@ test("a connection that is held is read when the process is not busy any more", 
 });
 
 test("a connection is not held while a request that it has sent runs, because Node may have stopped to parse it", () => {
-  let waiting = 100;
-  const { intake } = new Turns({ time: 0, running: 1, waiting: () => waiting, utilization: () => 1 });
+  const turns = new Turns({ time: 0, running: 1, utilization: () => 1 });
+  turns.database = { waiting: 100, sendReads: () => {} };
+  const { intake } = turns;
   const socket = new Socket();
   intake.received(socket);
   intake.received(socket);
@@ -106,6 +114,6 @@ test("a connection is not held while a request that it has sent runs, because No
   expect(socket.isPaused()).toBe(false);
   intake.answered(() => "ada", socket);
   expect(socket.isPaused()).toBe(true);
-  waiting = 0;
+  turns.database = null;
   socket.destroy();
 });

@@ -18,8 +18,8 @@ class Process {
       running: 2,
       utilization: () => this.utilization,
       now: () => this.now,
-      onPause: () => this.steps.push("pause"),
     });
+    this.#turns.database = { waiting: 0, sendReads: () => this.steps.push("pause") };
   }
 
   request(name: string, milliseconds = 3): void {

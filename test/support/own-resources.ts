@@ -89,6 +89,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
         caller,
         nameOf: () => null,
         address: "127.0.0.1",
+        network: "127.0.0.1",
       } as Partial<RequestIdentity> as RequestIdentity;
       void resources.handle({ request, response, head: head(), identity, countMore() {} });
     });
