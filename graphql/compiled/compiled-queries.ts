@@ -139,7 +139,7 @@ export type CompiledOptions = {
 
 /**
  * The result, with `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
- * allowed; or the statement has failed, and only one of the fields that it reads may be at fault.
+ * allowed; or the statement itself is at fault, of which Grafast makes one for each field. Any other error fails every field.
  */
 export async function executeCompiled(
   statement: CompiledStatement,
@@ -152,8 +152,7 @@ export async function executeCompiled(
     if (reason === null) return { data: json.toString() as never };
     onLeft(reason);
   } catch (error) {
-    const isOfOne = isOfStatement(error as DatabaseErrorLike) && countRead(statement.tree) > 1;
-    if (!isOfOne) return failed(statement.tree, error as Error);
+    if (!isOfStatement(error as DatabaseErrorLike)) return failed(statement.tree, error as Error);
     onLeft("error");
   }
   return null;
@@ -165,13 +164,6 @@ const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", 
 const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));
 
 const isRead = (member: Member): member is Member & ReadMember => "definition" in member;
-
-/** The fields that fail alone: those of the query, and the totals of its connections. */
-const countRead = ({ members }: QueryTree): number =>
-  members.filter(isRead).reduce((count, { kind, members: own }) => {
-    const hasTotal = kind === "connection" && own.some((member) => member.kind === "totalCount");
-    return count + (hasTotal ? 2 : 1);
-  }, 0);
 
 /** Every field of the query that reads rows has failed with this error. */
 function failed({ members }: QueryTree, error: Error): ExecutionResult {
