@@ -21,6 +21,9 @@ beforeAll(async () => {
     );
     comment on constraint samples_maker_id_fkey on public.samples is E'@notNull';
     create index on public.samples (maker_id);
+    create index on public.samples (token);
+    create index on public.samples (moment);
+    create index on public.samples (mood);
     insert into public.makers values (1, 'Ada', false), (2, E'"B"\\\\ \\t\\u0001 é 😀 \\u2028 </script>', false), (3, 'hidden', true);
     insert into public.samples values
       (1, 1, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 'a'),
@@ -346,6 +349,15 @@ test("an alias may have any name", async () => {
   expect(await compiled({ query })).toBe(await ofGrafast({ query }, connect(service())));
   // One for each of the two.
   expect(service().service.databaseWaits() - before).toBe(2);
+});
+
+test.each(["TOKEN", "MOMENT", "MOOD"])("cursors of a list by %s are written by its statement", async (column) => {
+  const query = `{ samples(orderBy: [${column}_ASC], first: 3) { edges { cursor node { id } } } }`;
+  const before = service().service.databaseWaits();
+  const answer = await compiled({ query });
+  expect(service().service.databaseWaits() - before).toBe(1);
+  expect(JSON.parse(answer).data.samples.edges).toHaveLength(3);
+  expect(answer).toBe(await ofGrafast({ query }, connect(service())));
 });
 
 test("a page of the same size is the same statement, at any offset and after any cursor", async () => {
