@@ -68,7 +68,7 @@ type Variables = Readonly<Record<string, unknown>>;
 /**
  * Why Grafast executes a query: a field of another kind, a type that Postgres writes differently, an interface or union, edges twice, an
  * alias that is too long, a fragment on another type, another directive, a backward or empty page, arguments that only PostGraphile can
- * apply or that are not valid, a value that the result may not have, many rows, or an error of one of several fields.
+ * apply or that are not valid, a value that the result may not have, many rows, or a statement that the database refuses.
  */
 export type Reason =
   | "field"

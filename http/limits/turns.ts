@@ -55,7 +55,7 @@ export class Turns {
   /** What clients send in bulk is read in turns too. */
   readonly bulk = new Bulk();
   readonly intake: Intake;
-  /** Null until the service is ready. It is told at the end of a turn, and before a message for which requests would wait. */
+  /** Null until the service is ready. Reads are sent at the end of a turn, and before a message for which requests would wait. */
   database: Served | null = null;
   readonly #queue = new FairQueue<Work>({ isCounted: (_client, { refuse }) => refuse !== undefined });
   readonly #limit: QueueLimit;

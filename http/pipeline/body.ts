@@ -62,8 +62,8 @@ type Counted = Exchange & Shared;
 const counted = new WeakMap<IncomingMessage, Counted>();
 
 /**
- * Counts the body of a request that has one, as it arrives, for the network of its client until the response has ended. When it is complete, it waits
- * for a turn of the network: reading it may take longer than the request itself.
+ * Counts the body of a request that has one, as it arrives, for the network of its client until the response has ended. When it is
+ * complete, it waits for a turn of the network: reading it may take longer than the request itself.
  */
 export function countBody(exchange: Exchange, shared: Shared): void {
   counted.set(exchange.request, { ...exchange, ...shared });
