@@ -196,12 +196,13 @@ export function readToEnd(request: IncomingMessage, response: ServerResponse): v
     if (request.complete || request.destroyed) return;
     const { socket } = request;
     answered.add(socket);
-    // Node calls it after a response with `Connection: close`.
+    // Node calls it after a response with `Connection: close`. A connection inside the process has none.
+    const { destroySoon } = socket as Partial<typeof socket>;
     socket.destroySoon = () => socket.end();
     request.once("end", () => {
       answered.delete(socket);
       Reflect.deleteProperty(socket, "destroySoon");
-      if (socket.writableEnded) socket.destroySoon();
+      if (socket.writableEnded) destroySoon?.call(socket);
     });
     if (request.listenerCount("data") === 0) discardRest(request);
     // Otherwise Node would read the rest itself, without a limit.

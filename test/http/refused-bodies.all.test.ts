@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { Agent, type IncomingMessage, type RequestOptions, request } from "node:http";
+import { Agent, type IncomingMessage, type RequestOptions, request, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { readToEnd } from "../../http/pipeline/body.ts";
 import { HttpServer, urlOf } from "../../http/process/server.ts";
+import { sendInProcess } from "../../parts/console/in-process.ts";
 import { useService } from "../support/http-client.ts";
 import { openRaw } from "../support/raw-socket.ts";
 import { POLL } from "../support/until.ts";
@@ -138,4 +139,16 @@ test("a client that sends nothing more is cut off, without a second response", a
   raw.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
   await expect.poll(() => raw.ended, POLL).toBe(true);
   expect(raw.text.match(/HTTP\/1.1 \d+/g)).toEqual(["HTTP/1.1 413"]);
+});
+
+test("a connection inside the process survives a body that arrives after the response", async () => {
+  const read: Promise<unknown>[] = [];
+  const listener = (incoming: IncomingMessage, response: ServerResponse) => {
+    read.push(once(incoming, "end"));
+    readToEnd(incoming, response);
+    response.writeHead(413, { Connection: "close" }).end();
+  };
+  const sent = { method: "POST", path: "/", headers: {}, body: " ".repeat(MB) };
+  expect(await sendInProcess(listener, sent, { size: MB, timeout: POLL.timeout })).toMatchObject({ status: 413 });
+  await Promise.all(read);
 });
