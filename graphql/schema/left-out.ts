@@ -226,10 +226,11 @@ export class LeftOut {
 /** The function of a field that returns one value. PostGraphile does not name it in the scope, so it is found by its name. */
 function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }: any): PgObject | null {
   const [kind] = fieldBehaviorScope.split(":");
+  if (kind !== "typeField" && kind !== "queryField") return null;
   const isOf = (resource: any) =>
     kind === "typeField"
       ? resource.parameters[0]?.codec === pgCodec && build.inflection.computedAttributeField({ resource }) === fieldName
-      : kind === "queryField" && build.inflection.customQueryField({ resource }) === fieldName;
+      : build.inflection.customQueryField({ resource }) === fieldName;
   const resource: any = Object.values(build.pgResources).find((each: any) => each.parameters && isOf(each));
   return resource ? Labels.ofField({ pgFieldResource: resource }) : null;
 }

@@ -151,13 +151,13 @@ export const ExactValuesPlugin: GraphileConfig.Plugin = {
         return _;
       },
       GraphQLObjectType_fields(fields, build, { Self }) {
-        if (!rangeTypes(build, "output").has(Self.name)) return fields;
+        if (!("start" in fields && rangeTypes(build, "output").has(Self.name))) return fields;
         const type = new build.graphql.GraphQLNonNull(build.graphql.GraphQLBoolean);
         const description = "Whether it contains nothing. Then it has no bounds.";
         return build.extend(fields, { isEmpty: { type, description } }, "Adding isEmpty to a range");
       },
       GraphQLInputObjectType_fields(fields, build, { Self }) {
-        if (!rangeTypes(build, "input").has(Self.name)) return fields;
+        if (!("start" in fields && rangeTypes(build, "input").has(Self.name))) return fields;
         const description = "Whether it contains nothing. Then leave out its bounds.";
         return build.extend(
           fields,
