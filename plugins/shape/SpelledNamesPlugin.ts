@@ -16,13 +16,13 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
       },
     },
     replace: {
-      coerceToGraphQLName: (previous, _options, name) => orSpelled(previous!(name), name).replace(/^(?=\d)/, "_"),
-      camelCase(previous, _options, text) {
+      coerceToGraphQLName: once((previous, _options, name) => orSpelled(previous!(name), name).replace(/^(?=\d)/, "_")),
+      camelCase: once(function (previous, _options, text) {
         return orSpelled(previous!(this.coerced(text)), text).replace(/^(?=\d)/, "_");
-      },
-      upperCamelCase(previous, _options, text) {
+      }),
+      upperCamelCase: once(function (previous, _options, text) {
         return orSpelled(previous!(this.coerced(text)), text, "U");
-      },
+      }),
       constantCase: (previous, _options, text) => orSpelled(previous!(text), text).replace(/^_+/, "_"),
       enumValue(previous, _options, value, codec) {
         const spelled = (label: string) => {
@@ -53,6 +53,25 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+type Inflector = (
+  this: GraphileBuild.Inflection,
+  previous: ((text: string) => string) | undefined,
+  options: GraphileConfig.ResolvedPreset,
+  text: string,
+) => string;
+
+/** A build asks for the name of a column dozens of times. */
+function once(spell: Inflector): Inflector {
+  const names = new WeakMap<object, Map<string, string>>();
+  return function (previous, options, text) {
+    const known = names.get(this) ?? new Map<string, string>();
+    names.set(this, known);
+    const name = known.get(text) ?? spell.call(this, previous, options, text);
+    known.set(text, name);
+    return name;
+  };
+}
 
 const enumNames = new WeakMap<object, ReadonlyMap<string, string>>();
 
