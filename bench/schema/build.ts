@@ -15,6 +15,8 @@ export type Built = {
   readonly cpu: number;
   readonly milliseconds: number;
   readonly peak: number;
+  /** CPU of the longest turn of the event loop. */
+  readonly longestTurn: number;
   readonly types: number;
 };
 
@@ -43,8 +45,29 @@ const stock = (pool: pg.Pool) =>
   });
 
 const { databaseUrl, schema: name }: BuildRequest = JSON.parse(process.argv[2]!);
+/** Measures the turns of the event loop until it is called. Returns the milliseconds of CPU of the longest. */
+function watchTurns(): () => number {
+  const now = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  let [longest, last] = [0, now()];
+  const take = () => {
+    const before = last;
+    last = now();
+    longest = Math.max(longest, last - before);
+    turn = setImmediate(take);
+  };
+  let turn = setImmediate(take);
+  return () => {
+    clearImmediate(turn);
+    return Math.max(longest, now() - last);
+  };
+}
+
 const pool = new pg.Pool({ connectionString: databaseUrl });
 const [start, usage] = [performance.now(), process.cpuUsage()];
+const longestTurn = watchTurns();
 const { schema } = await (name === "ours" ? ours(pool) : stock(pool));
 const milliseconds = performance.now() - start;
 const { user, system } = process.cpuUsage(usage);
@@ -52,6 +75,7 @@ await pool.end();
 const built: Built = {
   cpu: (user + system) / 1000,
   milliseconds,
+  longestTurn: longestTurn(),
   peak: process.resourceUsage().maxRSS / 1000,
   types: Object.keys(schema.getTypeMap()).length,
 };

@@ -13,13 +13,21 @@ let sliceStart = Number.NEGATIVE_INFINITY;
 export async function mapYielding<From, To>(items: Iterable<From>, map: (item: From) => To): Promise<To[]> {
   const results: To[] = [];
   for (const item of items) {
-    if (cpuTime() - sliceStart > SLICE) {
-      await setImmediate();
-      sliceStart = cpuTime();
-    }
+    const end = endOfSlice();
+    if (end) await end;
     results.push(map(item));
   }
   return results;
+}
+
+/** Lets the event loop run other work if the slice has taken its time. */
+export function endOfSlice(): Promise<void> | undefined {
+  return cpuTime() - sliceStart > SLICE ? nextSlice() : undefined;
+}
+
+async function nextSlice(): Promise<void> {
+  await setImmediate();
+  sliceStart = cpuTime();
 }
 
 /** Microseconds of CPU that this thread has used. */

@@ -1,8 +1,7 @@
 import type { Pool } from "pg";
-import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
-import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchema } from "postgraphile/graphql";
+import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
 import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { schemaRoles } from "../../db/catalog/exposure.ts";
@@ -17,6 +16,7 @@ import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubsc
 import type { GraphQLLimits } from "../limits.ts";
 import { Introspection } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
+import { makeSchema } from "./make-schema.ts";
 import { NameConflict } from "./name-conflict.ts";
 import { Labels, type ObjectId, type PgObject } from "./pg-objects.ts";
 import { suspectsOf } from "./smart-tag.ts";
@@ -170,10 +170,7 @@ async function build(
   const made = await withoutConsole(
     () => makeSchema(preset),
     (line) => watched.print(line),
-  ).then(
-    ({ schema, resolvedPreset }) => validateSchema(schema)[0] ?? { schema, resolvedPreset },
-    (error: Error) => error,
-  );
+  ).catch((error: Error) => error);
   const labels = await Labels.read(pool, schemas);
   const conflicts = watched.conflicts(labels, made instanceof Error ? made : undefined);
   const named = new Map(

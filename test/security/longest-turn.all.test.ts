@@ -384,7 +384,34 @@ const CASES: readonly Case[] = [
     },
     request: () => receiving(200, () => publish(200)),
   },
+  {
+    name: "GraphQL: a schema of 100 tables that changes",
+    prepare: async () => {
+      await database.owner.query(`${repeat(100, manyColumns, ";")}`);
+      return () => {};
+    },
+    request: async (round) => {
+      await database.owner.query(
+        `create table public.added_${round} (id int primary key); grant select on public.added_${round} to anon`,
+      );
+      await expect
+        .poll(async () => {
+          const body = JSON.stringify({ query: `{ __type(name: "Added${round}") { name } }` });
+          const response = await fetch(`${service.url}/graphql`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body,
+          });
+          return response.json();
+        }, POLL)
+        .toEqual({ data: { __type: { name: `Added${round}` } } });
+    },
+  },
 ];
+
+const manyColumns = (n: number) =>
+  `create table public.many_${n} (id int primary key, parent int references public.many_${n >> 1}, name text, at timestamptz);
+   grant all on public.many_${n} to anon`;
 
 const publish = (count: number) =>
   database.owner.query(
