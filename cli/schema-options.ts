@@ -16,7 +16,7 @@ export const schemaOptions = async (
   catalog: Catalog,
 ): Promise<SchemaOptions> => ({
   ...schemaSettings(withLimits(configured.config)),
-  plugins: await loadPlugins(await openParts(configured), configured.application),
+  plugins: await loadPlugins(await openParts(configured), configured.application, configured.config),
   catalog: pool,
   relations: () => catalog,
   readRelations: async () => {},

@@ -74,6 +74,12 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
+const TABLE_EXTRAS = ["aggregates", "bulk", "changes"] as const;
+
+export const tableExtras = list.pipe(
+  z.array(z.enum(TABLE_EXTRAS, { error: `must be a list of ${TABLE_EXTRAS.join(", ")}` })),
+);
+
 const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
 
 /** A class of characters. */

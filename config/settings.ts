@@ -36,6 +36,7 @@ import {
   secretOrKeys,
   servedSchemas,
   switchOrFunction,
+  tableExtras,
   webhookSecret,
 } from "./setting-types.ts";
 import { trustedDocuments } from "./trusted-documents.ts";
@@ -278,6 +279,11 @@ export const SETTINGS = {
     orUnset(onOff),
     "",
     "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy. When unset, off, and with MIGRATE=off on for tables of at most 10,000 rows.",
+  ),
+  GRAPHQL_EXTRAS: setting(
+    tableExtras,
+    "",
+    "What GraphQL has for every table, separated by commas: aggregates (aggregates, and orders by them), bulk (mutations of many rows, and upserts) and changes (on…Changed, and filters of subscriptions). The first two need the part graphql-extras. Other tables have them with the smart tag @behavior +aggregates +bulk +changes.",
   ),
   GRAPHQL_INTROSPECTION: setting(
     oneOf("on", "authenticated", "off"),

@@ -9,7 +9,7 @@ const dialects = z
   .pipe(z.array(z.enum(DIALECTS, { error: `must be a list of ${DIALECTS.join(", ")}` })));
 
 export default defineConfig({
-  settings: { AUTH_USER_ID: "bigint", USERS_EMAIL: "public" },
+  settings: { AUTH_USER_ID: "bigint", USERS_EMAIL: "public", GRAPHQL_EXTRAS: "aggregates, bulk, changes" },
   environment: {
     USERS_WRITE: z
       .enum(["open", "owner"], { error: "must be open or owner" })

@@ -25,6 +25,7 @@ import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
 import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
 import { RowFunctionsPlugin } from "./shape/RowFunctionsPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
+import { TableExtrasPlugin } from "./shape/TableExtrasPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
 import { ChangeFiltersPlugin } from "./subscriptions/ChangeFiltersPlugin.ts";
@@ -59,6 +60,7 @@ export const contractPreset: GraphileConfig.Preset = {
   ],
   plugins: [
     RememberedBehaviorPlugin,
+    TableExtrasPlugin,
     ExactValuesPlugin,
     ContractNamesPlugin,
     NamesakesPlugin,

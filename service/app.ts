@@ -113,7 +113,7 @@ export async function createApp(options: AppOptions) {
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
     const { internalStatus } = application;
-    const plugins = () => loadPlugins(options.parts, application);
+    const plugins = () => loadPlugins(options.parts, application, config);
     const graphql =
       config.graphqlMaxTables === 0
         ? null

@@ -65,7 +65,7 @@ async function shareCompiled(
   if (!isComplete && config.graphqlMaxTables > 0) {
     await import("../graphql/index.ts");
     // An error in a plugin is reported when GraphQL is loaded.
-    await loadPlugins(parts, application).catch(() => {});
+    await loadPlugins(parts, application, config).catch(() => {});
     flushCompileCache();
     writeFileSync(marker, "");
   }

@@ -96,13 +96,15 @@ export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts =
 export const authRoutesOf = (parts: readonly Part[]): Routes =>
   Object.assign({}, ROUTES, ...parts.map(({ authRoutes }) => authRoutes));
 
-/** Loads the plugins of PostGraphile: those of the parts that are open, and then those of the application. */
+/** Loads the plugins of PostGraphile: those of the settings, of the parts that are open, and then of the application. */
 export async function loadPlugins(
   parts: readonly Part[],
   application: Pick<Application, "plugins">,
+  { graphqlExtras }: Pick<Config, "graphqlExtras">,
 ): Promise<readonly GraphileConfig.Plugin[]> {
+  const { extrasOfAllTables } = await import("../plugins/shape/TableExtrasPlugin.ts");
   const loaded = [...parts, application].map((each) => each.plugins?.() ?? []);
-  return (await Promise.all(loaded)).flat();
+  return [extrasOfAllTables(graphqlExtras), ...(await Promise.all(loaded)).flat()];
 }
 
 /** The pages of all parts. Those for operators are left out where another port has them. */

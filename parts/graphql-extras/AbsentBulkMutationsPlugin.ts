@@ -2,13 +2,14 @@ import type { PgResource } from "postgraphile/@dataplan/pg";
 import { type AbsentFields, withAbsent } from "../../plugins/shape/absent-fields.ts";
 import { hasBehavior, isKeyless, missingKey } from "../../plugins/shape/KeylessTablesPlugin.ts";
 import { isReadableTable, missingRight } from "../../plugins/shape/MissingRightsPlugin.ts";
+import { hasExtra, missingExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 import { manyRowsOf } from "./BulkMutationsPlugin.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 
 /**
- * The type Mutation knows the mutations of many rows that it lacks, so that an error can say why: `createTenants` for want of a right,
- * `upsertImport` of a key. Where `updateImport` lacks a key, the error names `updateImports`.
+ * The type Mutation knows the mutations of many rows that it lacks, so that an error can say why: `createVisits` for want of a smart
+ * tag, `createTenants` of a right, `upsertImport` of a key. Where `updateImport` lacks a key, the error names `updateImports`.
  */
 export const AbsentBulkMutationsPlugin: GraphileConfig.Plugin = {
   name: "AbsentBulkMutationsPlugin",
@@ -20,14 +21,21 @@ export const AbsentBulkMutationsPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLObjectType(config, build, { scope: { isRootMutation } }) {
         if (!isRootMutation) return config;
-        const tables = Object.values(build.pgResources) as Table[];
+        const all = (Object.values(build.pgResources) as Table[]).filter(isWritable);
+        const { tables = [], others = [] } = Object.groupBy(all, (table) =>
+          hasExtra(build, table, "bulk") ? "tables" : "others",
+        );
+        const tags = others.flatMap((table) => withoutTag(build, table));
         const rights = tables.filter(isReadableTable).flatMap((table) => withoutRight(build, table));
         const keys = tables.filter(isKeyless).flatMap((table) => withoutKey(build, table));
-        return withAbsent(withAbsent(config, rights), keys);
+        return [tags, rights, keys].reduce(withAbsent, config);
       },
     },
   },
 };
+
+const isWritable = ({ parameters, codec }: Table): boolean =>
+  !parameters && codec.attributes !== undefined && !codec.isAnonymous;
 
 function namesOf(build: GraphileBuild.Build, table: Table) {
   const { inflection } = build;
@@ -35,6 +43,17 @@ function namesOf(build: GraphileBuild.Build, table: Table) {
     one: (verb: string) => inflection.camelCase(`${verb}-${inflection.tableType(table.codec)}`),
     many: (verb: string) => inflection.camelCase(`${verb}-${manyRowsOf(build, table)}`),
   };
+}
+
+function withoutTag(build: GraphileBuild.Build, table: Table): AbsentFields {
+  const { one, many } = namesOf(build, table);
+  const named = (behavior: "insert" | "update" | "delete", ...names: readonly string[]): AbsentFields =>
+    hasBehavior(build, table, behavior) ? names.map((name) => [name, missingExtra("bulk", table)]) : [];
+  return [
+    ...named("insert", many("create"), one("upsert")),
+    ...named("update", many("update")),
+    ...named("delete", many("delete")),
+  ];
 }
 
 function withoutRight(build: GraphileBuild.Build, table: Table): AbsentFields {

@@ -7,6 +7,8 @@ import {
 } from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, lambda, SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { withAbsent } from "../../plugins/shape/absent-fields.ts";
+import { hasExtra, missingExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 import {
   AGGREGATES,
   type Aggregate,
@@ -23,7 +25,7 @@ type Fields = Record<string, any>;
 /**
  * `PostConnection.aggregates` and `PostConnection.groupedAggregates(groupBy: [STATUS])`: count, sum, average, min, max and
  * distinct over all rows of the connection, under its filter and the policies, whatever page is read. HavingPlugin adds
- * conditions on groups. The smart tag `@behavior -aggregates` removes them from a table.
+ * conditions on groups. A table has them with the smart tag `@behavior +aggregates`.
  */
 export const AggregatesPlugin: GraphileConfig.Plugin = {
   name: "AggregatesPlugin",
@@ -36,23 +38,19 @@ export const AggregatesPlugin: GraphileConfig.Plugin = {
     },
   },
   schema: {
-    behaviorRegistry: {
-      add: { aggregates: { description: "aggregates of the rows of a table or view", entities: ["pgResource"] } },
-    },
-    entityBehavior: {
-      pgResource: {
-        inferred: {
-          provides: ["default"],
-          before: ["inferred", "override"],
-          callback: (behavior, { parameters, codec }) =>
-            parameters || !codec.attributes ? behavior : ["aggregates", behavior],
-        },
-      },
-    },
     hooks: {
       init(_, build) {
         for (const table of tablesOf(build)) registerTypes(build, table);
         return _;
+      },
+      GraphQLObjectType(config, build, { scope: { isConnectionType, isPgConnectionRelated, pgCodec } }) {
+        const table = isConnectionType && isPgConnectionRelated && pgCodec && build.pgTableResource(pgCodec as any);
+        if (!table || hasExtra(build, table, "aggregates")) return config;
+        const absent = missingExtra("aggregates", table);
+        return withAbsent(config, [
+          ["aggregates", absent],
+          ["groupedAggregates", absent],
+        ]);
       },
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks, Self }) {
         const codec = scope.pgCodec as PgCodec | undefined;
@@ -193,9 +191,6 @@ function keyField(build: GraphileBuild.Build, { fieldName, codec }: Grouping): [
 
 declare global {
   namespace GraphileBuild {
-    interface BehaviorStrings {
-      aggregates: true;
-    }
     interface Inflection {
       /** `PostAggregates`, `PostSum`, `PostGroupBy` */
       aggregatesType(this: Inflection, codec: PgCodec, kind: string): string;

@@ -1,5 +1,6 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { applyInput, SafeError, type Step } from "postgraphile/grafast";
+import { hasExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 import { first, matched, resultFields, resultOf, resultType, rowErrorFields, write } from "./bulk-result.ts";
 import { conditionTarget, writeDelete, writeInsert, writeUpdate, writeUpsert } from "./writes.ts";
 
@@ -9,7 +10,7 @@ type Field = { readonly name: string; readonly scope: readonly Scope[]; make(): 
 
 /**
  * `createBookmarks`, `upsertBookmark`, `updateBookmarks` and `deleteBookmarks`: each is one transaction of many rows, for every
- * table that may be written. Changes by a filter must state how many rows they may affect. If the database rejects a row, nothing
+ * table that may be written and has the smart tag `@behavior +bulk`. Changes by a filter must state how many rows they may affect. If the database rejects a row, nothing
  * is written, and the result names the row.
  */
 export const BulkMutationsPlugin: GraphileConfig.Plugin = {
@@ -39,7 +40,7 @@ export const BulkMutationsPlugin: GraphileConfig.Plugin = {
           () => ({ description: ROW_ERROR, fields: () => rowErrorFields(build) }),
           "RowError",
         );
-        for (const table of writableTables(build)) {
+        for (const table of tablesOf(build)) {
           const name = resultType(build, table);
           const register = () =>
             build.registerObjectType(
@@ -64,7 +65,7 @@ export const BulkMutationsPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {
         if (!scope.isRootMutation) return fields;
         let extended = fields;
-        for (const table of writableTables(build)) {
+        for (const table of tablesOf(build)) {
           for (const { name, scope: needed, make } of mutationsOf(build, table)) {
             const isGranted = needed.every((behavior) => build.behavior.pgResourceMatches(table, behavior));
             if (name in extended || !isGranted) continue;
@@ -87,9 +88,10 @@ const RESULT = "The result of a mutation of many rows. If there are errors, noth
 const columnNames = (columns: readonly ({ readonly attname: string } | null)[] | null | undefined): readonly string[] =>
   (columns ?? []).flatMap((column) => (column ? [column.attname] : []));
 
-const writableTables = (build: GraphileBuild.Build): Table[] =>
+const tablesOf = (build: GraphileBuild.Build): Table[] =>
   (Object.values(build.pgResources) as Table[]).filter(
-    ({ parameters, codec }) => !parameters && codec.attributes && !codec.isAnonymous,
+    (table) =>
+      !table.parameters && table.codec.attributes && !table.codec.isAnonymous && hasExtra(build, table, "bulk"),
   );
 
 function mutationsOf(build: GraphileBuild.Build, table: Table): Field[] {

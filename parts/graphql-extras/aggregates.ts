@@ -1,5 +1,6 @@
 import { isEnumCodec, type PgCodec, type PgResource, TYPES } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { hasExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 
 export type Table = PgResource<any, any, any, any, any>;
 
@@ -104,10 +105,7 @@ export const AGGREGATES: readonly Aggregate[] = [
 export const tablesOf = (build: GraphileBuild.Build): readonly Table[] =>
   (Object.values(build.pgResources) as Table[]).filter(
     (table) =>
-      !table.parameters &&
-      table.codec.attributes &&
-      !table.codec.isAnonymous &&
-      build.behavior.pgResourceMatches(table, "aggregates"),
+      !table.parameters && table.codec.attributes && !table.codec.isAnonymous && hasExtra(build, table, "aggregates"),
   );
 
 /** Cached by the codec of the table, because computing behaviors takes long. Each schema has its own codecs. */

@@ -7,6 +7,7 @@ import {
   TYPES,
 } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { hasExtra } from "../shape/TableExtrasPlugin.ts";
 import { type OrderOf, orderOfColumn } from "./order.ts";
 
 type Table = PgResource<any, any, any, any, any>;
@@ -30,7 +31,7 @@ const NUMBERS: ReadonlySet<PgCodec> = new Set<PgCodec>([
 
 /**
  * `orderBy: [TITLE_ASC, ID_DESC]`: by columns, by columns of a referenced row (`AUTHOR__NAME_ASC`), by aggregates of referring
- * rows (`COMMENTS__COUNT_DESC`, `COMMENTS__MAX_CREATED_AT_DESC`), and by all columns of the primary key. Where a value can be
+ * rows whose table has aggregates (`COMMENTS__COUNT_DESC`, `COMMENTS__MAX_CREATED_AT_DESC`), and by all columns of the primary key. Where a value can be
  * null, `_NULLS_FIRST` and `_NULLS_LAST` place it. Replaces PostGraphile's values, which take the first column of a composite
  * key for unique, so that cursors would skip rows.
  */
@@ -129,6 +130,7 @@ function ordersOfReferenced(
 function ordersOfReferring(build: GraphileBuild.Build, table: Table, relationName: string, relation: Relation): Orders {
   if (
     !isUsable(build, relation) ||
+    !hasExtra(build, relation.remoteResource, "aggregates") ||
     !build.behavior.pgCodecRelationMatches(relation as any, "manyRelation:resource:list")
   )
     return {};

@@ -5,6 +5,7 @@ import { allOf, filterOf as columnFilter, negated } from "../../db/filters/condi
 import type { Operator as Comparison } from "../../db/filters/operators.ts";
 import type { FilterRequest } from "../../db/rights/filter.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
+import { hasExtra } from "../shape/TableExtrasPlugin.ts";
 
 /** What an operator requires of a column. `value` is that of the client. */
 type Operator = {
@@ -103,8 +104,9 @@ export const ChangeFiltersPlugin: GraphileConfig.Plugin = {
         after: ["PgCodecs", "PgConnectionArgFilterPlugin", "PgTablesPlugin"],
         callback(_, build) {
           for (const codec of build.allPgCodecs as Iterable<PgCodec<any, any, any, any, any, any, any>>) {
-            if (codec.attributes) registerRowFilter(build, codec);
-            else registerOperators(build, codec);
+            const table = codec.attributes && build.pgTableResource(codec as any);
+            if (table && hasExtra(build, table, "changes")) registerRowFilter(build, codec);
+            else if (!codec.attributes) registerOperators(build, codec);
           }
           return _;
         },

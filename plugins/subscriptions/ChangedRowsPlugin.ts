@@ -1,6 +1,8 @@
 import { access, constant, lambda, SafeError, type Step } from "postgraphile/grafast";
 import { type GraphQLFieldConfigMap, GraphQLList, GraphQLNonNull, getNullableType } from "postgraphile/graphql";
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import { withAbsent } from "../shape/absent-fields.ts";
+import { hasExtra, missingExtra } from "../shape/TableExtrasPlugin.ts";
 import { filterArgument, filterColumns, filterOf, IS_OWN, isOwn } from "./ChangeFiltersPlugin.ts";
 import { type ChangeOperation, currentRow, listenTo, oldRow, type Table } from "./change-steps.ts";
 import { isSubscribable } from "./TableSubscriptionsPlugin.ts";
@@ -14,7 +16,7 @@ const ALL = Object.keys(OPERATIONS) as readonly ChangeOperation[];
 
 /**
  * `onTodoChanged(filter: ChangedTodoFilter, operations: [ChangeOperation!]): ChangedTodo!`: an event for each committed change of a
- * table, with the row after and before it.
+ * table with the smart tag `@behavior +changes`, with the row after and before it.
  */
 export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "ChangedRowsPlugin",
@@ -27,16 +29,27 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
         callback(_, build) {
           if (!build.getTypeMetaByName("ChangeOperation")) registerOperation(build);
           for (const table of Object.values(build.pgResources) as Table[])
-            if (isSubscribable(build, table, catalog())) registerTypes(build, table);
+            if (isSubscribable(build, table, catalog()) && hasExtra(build, table, "changes"))
+              registerTypes(build, table);
           return _;
         },
+      },
+      GraphQLObjectType(config, build, { scope }) {
+        if (!scope.isRootSubscription) return config;
+        const tables = (Object.values(build.pgResources) as Table[]).filter(
+          (table) => isSubscribable(build, table, catalog()) && !hasExtra(build, table, "changes"),
+        );
+        return withAbsent(
+          config,
+          tables.map((table) => [fieldNameOf(build, table), missingExtra("changes", table)] as const),
+        );
       },
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {
         if (!scope.isRootSubscription || !isOwn(build, "ChangeOperation")) return fields;
         let extended = fields;
         for (const table of Object.values(build.pgResources) as Table[]) {
           const type = build.inflection.tableType(table.codec);
-          const fieldName = build.inflection.camelCase(`on-${type}-changed`);
+          const fieldName = fieldNameOf(build, table);
           const isPossible =
             isSubscribable(build, table, catalog()) && isOwn(build, `Changed${type}`) && isOwn(build, `Old${type}`);
           if (!isPossible || fieldName in extended) continue;
@@ -50,6 +63,9 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
     },
   },
 });
+
+const fieldNameOf = ({ inflection }: GraphileBuild.Build, { codec }: Table): string =>
+  inflection.camelCase(`on-${inflection.tableType(codec)}-changed`);
 
 const changedField = (build: GraphileBuild.Build, table: Table, type: string): any => ({
   description: `Sends each change of a ${type}: the row after it and the row before it.`,

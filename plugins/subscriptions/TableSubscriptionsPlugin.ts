@@ -21,8 +21,8 @@ const EVENTS = [
 
 /**
  * `onTodoCreated: Todo`, `onTodoUpdated(id: ID): Todo`, `onTodoDeleted(id: ID): Todo`: an event for each committed change of a table.
- * The row is read when the event arrives, as the subscriber and under the policies; a deleted row is the one that was logged. All have
- * the argument `filter`.
+ * The row is read when the event arrives, as the subscriber and under the policies; a deleted row is the one that was logged. With the smart
+ * tag `@behavior +changes`, all have the argument `filter`.
  */
 export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "TableSubscriptionsPlugin",

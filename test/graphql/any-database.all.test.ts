@@ -97,6 +97,7 @@ beforeAll(async () => {
     JWT_SECRET: SECRET,
     API_KEY_REQUIRED: "off",
     GRAPHQL_UNINDEXED_FILTERS: "on",
+    GRAPHQL_EXTRAS: "aggregates, changes",
     PARTS: "+explorer",
     RATE_LIMIT: "0",
     PORT: "0",

@@ -73,6 +73,7 @@ export function useZoo(): () => Zoo {
         ...{
           LOG_LEVEL: "error",
           GRAPHQL_UNINDEXED_FILTERS: "on",
+          GRAPHQL_EXTRAS: "aggregates, bulk, changes",
           API_KEY_REQUIRED: "off",
           GRAPHQL_MAX_TABLES: "300",
           INSTANCE_ID: "zoo",

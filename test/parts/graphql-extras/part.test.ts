@@ -55,7 +55,14 @@ test("npx content-service documents check knows whether the part is open", async
   const manifest = join(mkdtempSync(join(tmpdir(), "content-service-")), "documents.json");
   writeFileSync(manifest, JSON.stringify({ "films-1": "{ films { aggregates { count } } }" }));
   const check = (PARTS: string) =>
-    outcomeOf(documents(["check", manifest], { DATABASE_URL: without.service().database.url, JWT_SECRET, PARTS }));
+    outcomeOf(
+      documents(["check", manifest], {
+        DATABASE_URL: without.service().database.url,
+        GRAPHQL_EXTRAS: "aggregates",
+        JWT_SECRET,
+        PARTS,
+      }),
+    );
   expect(await check("")).toEqual({ exitCode: 0, stdout: "1 document is valid\n", stderr: "" });
   expect(await check("-graphql-extras")).toMatchObject({
     exitCode: 1,
