@@ -9,7 +9,7 @@ import {
 } from "postgraphile/grafast";
 import { naturalPosition } from "./cursor.ts";
 import { collectionOrder, describedPage, isNatural } from "./order.ts";
-import { DEFAULT_PAGE_SIZE, isPaged, pageOffset, pageSizes } from "./page.ts";
+import { DEFAULT_PAGE_SIZE, FILTER, isPaged, ORDER, pageOffset, pageSizes } from "./page.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
@@ -71,13 +71,14 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         const { first, last, offset, before, after, orderBy, ...others } = args;
         const plain = ({ applyPlan: _applyPlan, ...arg }: any, description: string) => ({ ...arg, description });
         return {
-          first: plain(first, "Number of items from the start: 10 by default."),
-          after: plain(after, "Only items after this cursor."),
-          ...(last && { last: plain(last, "Number of items from the end, instead of `first`.") }),
-          ...(before && { before: plain(before, "Only items before this cursor.") }),
-          offset: plain(offset, "Number of items to skip. Not with `last`."),
+          first: plain(first, "How many: 10 by default."),
+          after: plain(after, "Those after this cursor."),
+          ...(last && { last: plain(last, "How many from the end, instead of `first`.") }),
+          ...(before && { before: plain(before, "Those before this cursor.") }),
+          offset: plain(offset, "How many to skip. Not with `last`."),
           ...others,
-          ...(orderBy && { orderBy: plain(orderBy, "The order: by the first value, then by the second, and so on.") }),
+          ...(others.filter && { filter: { ...others.filter, description: FILTER } }),
+          ...(orderBy && { orderBy: plain(orderBy, ORDER) }),
         };
       },
     },

@@ -1,7 +1,7 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
 import { collectionOrder, describedPage } from "./order.ts";
-import { DEFAULT_PAGE_SIZE, isPaged, listOffset, listSize, unpagedSize } from "./page.ts";
+import { DEFAULT_PAGE_SIZE, FILTER, isPaged, listOffset, listSize, ORDER, unpagedSize } from "./page.ts";
 
 /**
  * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.posts(limit: Int = 10): [Post!]!`, in the order of the
@@ -34,8 +34,10 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
         if (!scope.isPgFieldSimpleCollection) return args;
         const { first: _first, offset, filter, orderBy, ...parameters } = args;
         const { applyPlan: _applyPlan, ...order } = orderBy ?? ({} as any);
-        const description = "The order: by the first value, then by the second, and so on.";
-        const conditions = { ...(filter && { filter }), ...(orderBy && { orderBy: { ...order, description } }) };
+        const conditions = {
+          ...(filter && { filter: { ...filter, description: FILTER } }),
+          ...(orderBy && { orderBy: { ...order, description: ORDER } }),
+        };
         // A function may have a limit of its own.
         if ("limit" in parameters || "offset" in parameters) return { ...parameters, ...conditions };
 

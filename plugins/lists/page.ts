@@ -2,6 +2,10 @@ import type { PgResource } from "postgraphile/@dataplan/pg";
 import { SafeError } from "postgraphile/grafast";
 
 export const DEFAULT_PAGE_SIZE = 10;
+
+/** Descriptions of the arguments that connections and lists have. */
+export const FILTER = "Only items that match.";
+export const ORDER = "The order: by the first value, then by the next.";
 const DEFAULT_MAX_PAGE_SIZE = 1000;
 
 type Count = number | null | undefined;

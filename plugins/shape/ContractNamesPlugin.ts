@@ -17,6 +17,10 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       },
       listField: (_previous, _options, base) => base,
       connectionField: (_previous, _options, base) => base,
+      // One type for all tables that a table refers to.
+      filterManyType(_previous, _options, _table, { codec }) {
+        return this.upperCamelCase(`${this.tableType(codec)}-to-many-filter`);
+      },
       // Query.posts is a connection. If a smart tag makes it a list, the connection is Query.postsConnection.
       allRowsConnection(_previous, _options, resource) {
         const { behavior } = resource.extensions?.tags ?? {};

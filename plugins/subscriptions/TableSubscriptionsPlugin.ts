@@ -6,16 +6,11 @@ import { changes, currentRow, keyOf, oldRow, type Table } from "./change-steps.t
 /** What happens to a row: the end of the field's name and its description. */
 const EVENTS = [
   ["Created", "INSERT", (type: string) => `Sends each ${type} that is created.`],
-  [
-    "Updated",
-    "UPDATE",
-    (type: string) => `Sends this ${type} whenever it changes; without arguments, every ${type} that changes.`,
-  ],
+  ["Updated", "UPDATE", (type: string) => `Sends this ${type} when it changes; without arguments, each one.`],
   [
     "Deleted",
     "DELETE",
-    (type: string) =>
-      `Sends this ${type} as it was before it was deleted; without arguments, every ${type} that is deleted.`,
+    (type: string) => `Sends this ${type} as it was when it is deleted; without arguments, each one.`,
   ],
 ] as const;
 
