@@ -74,11 +74,7 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
-const TABLE_EXTRAS = ["aggregates", "bulk", "changes"] as const;
-
-export const tableExtras = list.pipe(
-  z.array(z.enum(TABLE_EXTRAS, { error: `must be a list of ${TABLE_EXTRAS.join(", ")}` })),
-);
+export const tableExtras = list.pipe(z.array(oneOf("aggregates", "bulk", "changes")));
 
 const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
 

@@ -66,6 +66,8 @@ export type GraphQLOptions = {
   readonly log: Logger;
 };
 
+export { extrasOfAllTables } from "../plugins/shape/TableExtrasPlugin.ts";
+
 /** GraphQL over HTTP and WebSocket, and the reload of its schema. */
 export type GraphQLInterface = {
   readonly http: HttpInterface;

@@ -102,7 +102,7 @@ export async function loadPlugins(
   application: Pick<Application, "plugins">,
   { graphqlExtras }: Pick<Config, "graphqlExtras">,
 ): Promise<readonly GraphileConfig.Plugin[]> {
-  const { extrasOfAllTables } = await import("../plugins/shape/TableExtrasPlugin.ts");
+  const { extrasOfAllTables } = await import("../graphql/index.ts");
   const loaded = [...parts, application].map((each) => each.plugins?.() ?? []);
   return [extrasOfAllTables(graphqlExtras), ...(await Promise.all(loaded)).flat()];
 }
