@@ -272,7 +272,7 @@ export const SETTINGS = {
   ),
   GRAPHQL_MAX_TABLES: setting(
     integer(0, 100_000),
-    "300",
+    "1000",
     "Maximum number of tables in the database. If it has more, GraphQL is not served. 0 turns GraphQL off.",
   ),
   GRAPHQL_UNINDEXED_FILTERS: setting(

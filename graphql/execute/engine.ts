@@ -36,7 +36,6 @@ import { OperationTransactions } from "./operation-transactions.ts";
 import { SubscriptionEvents } from "./subscription-events.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
-/** PostGraphile's build time grows with the square of the number of tables, and blocks the process. */
 type EngineLimits = DocumentLimits & Pick<Config & GraphQLLimits, "graphqlMaxRows" | "graphqlMaxTables">;
 
 export type EngineOptions = IntrospectionOptions & {

@@ -145,7 +145,7 @@ function registerOperators(build: GraphileBuild.Build, codec: PgCodec): void {
 
 function registerRowFilter(build: GraphileBuild.Build, codec: PgCodec): void {
   const type = build.getGraphQLTypeNameByPgCodec(codec, "output");
-  if (!type || codec.isAnonymous || filterColumns(build, codec).size === 0) return;
+  if (!type || codec.isAnonymous) return;
   const name = `Changed${type}Filter`;
   if (build.getTypeMetaByName(name)) return;
   build.registerInputObjectType(
@@ -204,7 +204,7 @@ function comparableType(build: GraphileBuild.Build, codec: PgCodec): string | nu
 /** The argument `filter` of a subscription to a table; none if no column can be compared. */
 export function filterArgument(build: GraphileBuild.Build, codec: any): GraphQLFieldConfigArgumentMap {
   const name = `Changed${build.inflection.tableType(codec)}Filter`;
-  if (!isOwn(build, name)) return {};
+  if (!isOwn(build, name) || filterColumns(build, codec).size === 0) return {};
   const description = "Only changes whose row fulfils these conditions.";
   return { filter: { type: build.getInputTypeByName(name) as any, description } };
 }

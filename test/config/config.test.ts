@@ -115,7 +115,7 @@ test("without settings the service uses an embedded database with demo data and 
     taskConcurrency: 2,
     graphqlMaxDepth: 15,
     graphqlMaxComplexity: 1000,
-    graphqlMaxTables: 300,
+    graphqlMaxTables: 1000,
     instanceId: "embedded",
     changesUrl: "",
     consoleRoles: [],
