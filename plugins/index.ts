@@ -21,6 +21,7 @@ import { MissingRightsPlugin } from "./shape/MissingRightsPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
+import { OtherTypesPlugin } from "./shape/OtherTypesPlugin.ts";
 import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
 import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
 import { RowFunctionsPlugin } from "./shape/RowFunctionsPlugin.ts";
@@ -62,6 +63,7 @@ export const contractPreset: GraphileConfig.Preset = {
     RememberedBehaviorPlugin,
     TableExtrasPlugin,
     ExactValuesPlugin,
+    OtherTypesPlugin,
     ContractNamesPlugin,
     NamesakesPlugin,
     SpelledNamesPlugin,

@@ -100,9 +100,7 @@ export class LeftOut {
           this.#hasForm = (schemaName, table, column) => {
             const codec = byName.get(`${schemaName}.${table}`)?.attributes?.[column]?.codec;
             const element = codec?.arrayOfCodec ?? codec;
-            return (
-              element !== undefined && !HIDDEN.has(element.name) && build.hasGraphQLTypeForPgCodec(element, "output")
-            );
+            return element !== undefined && build.hasGraphQLTypeForPgCodec(element, "output");
           };
           const functions = new Set(
             Object.values(build.pgResources).flatMap((resource: any) =>
@@ -237,9 +235,6 @@ function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }:
 
 const REGISTER = ["registerObjectType", "registerEnumType", "registerScalarType", "registerInputObjectType"];
 
-/** Types whose columns PostGraphile leaves out. */
-const HIDDEN: ReadonlySet<string> = new Set(["tsvector", "tsquery"]);
-
 const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg?.schemaName}.${pg?.name}`;
 
 /** Messages that are not reported: `findings` reports the cause itself, or the type has no columns to show. */
@@ -248,8 +243,7 @@ const IN_OTHER_WORDS =
 
 const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   rule: "type-without-graphql",
-  // A column for searching is not meant to be shown.
-  level: HIDDEN.has(type) ? "note" : "warning",
+  level: "warning",
   object: label,
   reason: `GraphQL has no type for ${type}: it leaves the column out`,
   fix: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,

@@ -15,7 +15,7 @@ export const JsonScalarPlugin: GraphileConfig.Plugin = {
   },
 };
 
-function parseLiteral(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
+export function parseLiteral(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
   switch (node.kind) {
     case Kind.INT:
     case Kind.FLOAT:

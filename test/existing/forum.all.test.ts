@@ -172,6 +172,5 @@ testApplication({
     "function-past-policies function public.close_topic(uuid)": "it checks the author itself",
     "function-past-policies function public.me()": "members may read their own row",
     "table-without-primary-key table public.moderation_log": "a log",
-    "type-without-graphql column public.posts.search": "a tsvector",
   },
 });

@@ -169,6 +169,5 @@ testApplication({
     "check-without-message constraint follows_check on library.follows": "it has no comment",
     "check-without-message constraint tracks_seconds_check on catalog.tracks": "it has no comment",
     "table-without-primary-key table catalog.deliveries": "rows as a label delivers them",
-    "type-without-graphql column catalog.tracks.search": "a tsvector",
   },
 });

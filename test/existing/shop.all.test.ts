@@ -185,6 +185,5 @@ testApplication({
     "check-without-message constraint order_lines_quantity_check on store.order_lines": "it has no comment",
     "check-without-message constraint reviews_stars_check on store.reviews": "it has no comment",
     "table-without-primary-key table store.stock_movements": "a log",
-    "type-without-graphql column store.products.search": "a tsvector",
   },
 });

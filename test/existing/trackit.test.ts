@@ -109,7 +109,6 @@ testApplication({
     "table-without-row-security table public.import_staging": "no policy is meant",
     "table-without-row-security table public.plan_features": "no policy is meant",
     "table-without-row-security table public.plans": "no policy is meant",
-    "type-without-graphql column public.tasks.search": "a tsvector",
     "view-without-security-invoker view public.organisation_billing": "it filters for itself",
   },
 });

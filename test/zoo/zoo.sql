@@ -3,6 +3,7 @@ set search_path = public, extensions;
 create extension citext schema extensions;
 create extension hstore schema extensions;
 create extension ltree schema extensions;
+create extension cube schema extensions;
 
 create type mood as enum ('sad', 'true', 'null', 'a-b', 'false', 'a b', 'happy "ish"', '', '1');
 create domain positive as int check (value > 0);
