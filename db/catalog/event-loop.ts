@@ -31,7 +31,7 @@ async function nextSlice(): Promise<void> {
 }
 
 /** Microseconds of CPU that this thread has used. */
-function cpuTime(): number {
+export function cpuTime(): number {
   const { user, system } = process.threadCpuUsage();
   return user + system;
 }

@@ -8,7 +8,7 @@ import {
   specifiedDirectives,
   validateSchema,
 } from "postgraphile/graphql";
-import { endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
+import { cpuTime, endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
 import { RootFields } from "./root-fields.ts";
 
 type Builder = ReturnType<typeof getBuilder>;
@@ -34,45 +34,67 @@ export type MadeSchema = {
 
 /**
  * Builds the schema as `makeSchema` of PostGraphile does, in slices between which the event loop runs other work. PostGraphile builds
- * a type with all types that its fields lead to, which is nearly the whole schema. Here, each type is built for itself.
+ * a type with all types that its fields lead to, which is nearly the whole schema, and leaves out those that have no fields or throw.
+ * Here, each type is built for itself, so others may already use a type that cannot be built. Then all is built again without it.
  */
 export async function makeSchema(preset: GraphileConfig.Preset): Promise<MadeSchema> {
   const resolvedPreset = resolvePreset({ extends: [preset], plugins: [SlicesPlugin] });
   const inflection = buildInflection(resolvedPreset);
   const input = await gather(resolvedPreset, { inflection });
-  const schema = await new SlicedTypes(getBuilder(resolvedPreset, inflection)).schema(input);
-  return { schema, resolvedPreset };
+  const absent: Absent = new Map();
+  for (;;) {
+    const builder = getBuilder(resolvedPreset, inflection);
+    const schema = await new SlicedTypes(builder, absent).schema(input);
+    if (schema) return { schema, resolvedPreset };
+  }
 }
+
+/** By the name of a type that cannot be built: the error, or null if it has no members. */
+type Absent = Map<string, unknown>;
+
+/** A type is built together with those that it uses, and what they use, but for at most so many microseconds of CPU. */
+const MAX_DEPTH = 3;
+const MAX_SLICE = 20_000;
 
 class SlicedTypes {
   readonly #builder: Builder;
-  /** The type whose members are built now. */
-  #current: SlicedType | null = null;
+  readonly #roots: RootFields;
+  /** Known before. The first use of the type throws the error. */
+  readonly #absent: Absent;
+  /** Where those are added that turn out to be absent. */
+  readonly #found: Absent;
   /** Types whose members are not built yet. */
   readonly #waiting: SlicedType[] = [];
-  /** The types that use a type, by its name. */
-  readonly #users = new Map<string, Set<SlicedType>>();
-  /** Builds the members of a type again. */
-  readonly #rebuild = new Map<SlicedType, () => void>();
+  /** How many types use each other, of those that are built now. */
+  #depth = 0;
+  #sliceStart = 0;
 
-  constructor(builder: Builder) {
+  constructor(builder: Builder, absent: Absent) {
     this.#builder = builder;
+    this.#roots = new RootFields(builder, () => this.#beginSlice());
+    this.#absent = new Map(absent);
+    this.#found = absent;
     builder.hook("build", (build) => this.#replaceGetter(build as Build));
   }
 
-  async schema(input: GraphileBuild.BuildInput): Promise<GraphQLSchema> {
+  /** Resolves to null if a type that is used is absent. */
+  async schema(input: GraphileBuild.BuildInput): Promise<GraphQLSchema | null> {
     const builder = this.#builder;
-    const roots = new RootFields(builder);
+    const known = this.#absent.size;
     const build = builder.createBuild(input);
     await this.#init(build);
-    for (const name of ["Query", "Mutation", "Subscription"] as const) {
-      const type = build.getTypeByName(build.inflection.builtin(name));
-      if (!(type instanceof GraphQLObjectType)) continue;
-      this.#current = type;
-      await roots.build(type);
+    for (const root of ["Query", "Mutation", "Subscription"] as const) {
+      const name = build.inflection.builtin(root);
+      const type = this.#absent.has(name) ? null : build.getTypeByName(name);
+      if (type instanceof GraphQLObjectType)
+        await this.#roots.build(type).catch((error) => this.#found.set(name, error));
     }
-    await this.#buildMembers(build);
+    await this.#buildMembers();
+    if (this.#found.size > known) return null;
     const made = builder.newWithHooks(build, GraphQLSchema, { directives: [...specifiedDirectives] }, {});
+    // Those that only an interface uses.
+    await this.#buildMembers();
+    if (this.#found.size > known) return null;
     const schema = builder.applyHooks("finalize", made, build, { scope: {}, type: "finalize" });
     await validate(schema);
     return schema;
@@ -90,21 +112,18 @@ class SlicedTypes {
     this.#builder.initBuild(build);
   }
 
-  /** Builds the members of all types. A type without members is left out, and the types that use it are built again. */
-  async #buildMembers(build: Build): Promise<void> {
+  async #buildMembers(): Promise<void> {
     const waiting = this.#waiting;
     function* taken() {
       for (let type = waiting.pop(); type; type = waiting.pop()) yield type;
     }
     await mapYielding(taken(), (type) => {
-      this.#current = type;
-      const isEmpty = !hasMembers(type);
-      this.#current = null;
-      if (!isEmpty) return;
-      build.getAllTypes()[type.name] = null as never;
-      for (const user of this.#users.get(type.name)!) {
-        this.#rebuild.get(user)!();
-        waiting.push(user);
+      if (this.#found.has(type.name)) return;
+      this.#beginSlice();
+      try {
+        if (!hasMembers(type)) this.#found.set(type.name, null);
+      } catch (error) {
+        this.#found.set(type.name, error);
       }
     });
   }
@@ -112,27 +131,56 @@ class SlicedTypes {
   #replaceGetter(build: Build): Build {
     const getTypeByName = build.getTypeByName;
     build.getTypeByName = (name) => {
-      const all = build.getAllTypes();
-      const isBuilt = !build.status.isInitPhaseComplete || name in all;
-      const registered = isBuilt ? null : build.getTypeMetaByName(name);
-      if (SLICED.includes(registered?.Constructor)) all[name] = this.#newType(build, name, registered);
-      if (this.#current !== null) this.#users.get(name)?.add(this.#current);
+      const all: Record<string, unknown> = build.getAllTypes();
+      if (!build.status.isInitPhaseComplete || name in all) {
+        if (all[name] === null) this.#throwOnce(name);
+        return getTypeByName.call(build, name);
+      }
+      const registered = build.getTypeMetaByName(name);
+      if (this.#absent.has(name) || SLICED.includes(registered?.Constructor)) all[name] = null;
+      if (this.#absent.has(name)) this.#throwOnce(name);
+      else if (name in all) this.#addType(build, name, registered);
       return getTypeByName.call(build, name);
     };
     return build;
   }
 
-  #newType(build: Build, name: string, { Constructor, specGenerator, scope }: any): SlicedType {
+  /** The hooks that name fields run again: the error is for the second run. */
+  #throwOnce(name: string): void {
+    const error = this.#absent.get(name);
+    if (!error) return;
+    if (!this.#roots.isNaming) this.#absent.set(name, null);
+    throw error;
+  }
+
+  #addType(build: Build, name: string, { Constructor, specGenerator, scope }: any): void {
+    const all: Record<string, unknown> = build.getAllTypes();
     const spec = { ...specGenerator(), name };
-    const type: any = (this.#builder.newWithHooks as any)(build, Constructor, spec, scope);
-    const members = Constructor === GraphQLEnumType ? "_values" : "_fields";
-    const unbuilt = type[members];
-    this.#rebuild.set(type, () => {
-      type[members] = unbuilt;
-    });
-    this.#users.set(name, new Set());
-    this.#waiting.push(type);
-    return type;
+    const type: SlicedType = (this.#builder.newWithHooks as any)(build, Constructor, spec, scope);
+    all[name] = type;
+    if (!this.#isBuiltAtOnce(type)) {
+      this.#waiting.push(type);
+      return;
+    }
+    this.#depth++;
+    try {
+      if (!hasMembers(type)) all[name] = null;
+    } catch (error) {
+      all[name] = null;
+      throw error;
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** Whether the type is small enough to learn now whether it has members. */
+  #isBuiltAtOnce(type: SlicedType): boolean {
+    if (this.#roots.isNaming) return this.#depth === 0 && type instanceof GraphQLInputObjectType;
+    return this.#depth < MAX_DEPTH && cpuTime() - this.#sliceStart < MAX_SLICE;
+  }
+
+  #beginSlice(): void {
+    this.#sliceStart = cpuTime();
   }
 }
 

@@ -15,13 +15,17 @@ const enough = new Error("the fields are known");
 export class RootFields {
   /** The type that is built now. */
   #type: GraphQLObjectType | null = null;
+  /** Whether the hooks only name the fields. */
+  isNaming = false;
   #named: Added[] = [];
   #build: FieldWithHooks | null = null;
   /** What was built for each name, in the order of the calls: functions that return a field or throw. */
   #built: Map<string, (() => object)[]> | null = null;
   readonly #fields = new WeakSet<object>();
+  readonly #onField: () => void;
 
-  constructor(builder: ReturnType<typeof getBuilder>) {
+  constructor(builder: ReturnType<typeof getBuilder>, onField: () => void) {
+    this.#onField = onField;
     const { GraphQLObjectType_fields: hooks } = builder.hooks;
     hooks.unshift((fields, _build, context) => {
       if (context.Self === this.#type)
@@ -29,7 +33,7 @@ export class RootFields {
       return fields;
     });
     hooks.push((fields, _build, context) => {
-      if (context.Self === this.#type && this.#built === null) throw enough;
+      if (context.Self === this.#type && this.isNaming) throw enough;
       return fields;
     });
   }
@@ -37,11 +41,13 @@ export class RootFields {
   async build(type: GraphQLObjectType): Promise<void> {
     this.#type = type;
     [this.#named, this.#built] = [[], null];
+    this.isNaming = true;
     try {
       type.getFields();
     } catch (error) {
       if (error !== enough) this.#named = [];
     }
+    this.isNaming = false;
     const built = new Map<string, (() => object)[]>();
     await mapYielding(this.#named, (added) => {
       const { fieldName } = added[0];
@@ -55,11 +61,11 @@ export class RootFields {
   #adding(build: FieldWithHooks): FieldWithHooks {
     this.#build = build;
     return (...added) => {
-      if (this.#built === null) {
+      if (this.isNaming) {
         this.#named.push(added);
         return {};
       }
-      const field = this.#built.get(added[0].fieldName)?.shift();
+      const field = this.#built?.get(added[0].fieldName)?.shift();
       if (field) return field();
       // PostGraphile passes all fields again at the end.
       return this.#fields.has(added[1] as object) ? (added[1] as object) : build(...added);
@@ -67,6 +73,7 @@ export class RootFields {
   }
 
   #result(added: Added): () => object {
+    this.#onField();
     try {
       const field = this.#build!(...added);
       this.#fields.add(field);
