@@ -186,7 +186,7 @@ grant select on public.notes to authenticated;
     /^What changes for clients, without breaking them:\n {2}GraphQL for admin, authenticated: Query\.tag, .*Query\.tags.* were added\n/m,
   );
   expect(stdout).toContain("  REST for admin, authenticated: /tags was added\n");
-  expect(stdout).toMatch(/: Optional fields part0, .*, part11 on input type ChangedNoteFilter were added\n/);
+  expect(stdout).toMatch(/: Note\.part0, .*, Note\.part11 were added\n/);
   expect(stdout).toMatch(/: \/notes: the parameters \?part_0, .*, \?part_11 were added\n/);
   expect(stdout).toMatch(/: TEXT_ASC, .* were added to enum type NoteOrderBy\n/);
   expect(stdout).toContain(
