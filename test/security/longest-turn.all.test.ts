@@ -385,9 +385,9 @@ const CASES: readonly Case[] = [
     request: () => receiving(200, () => publish(200)),
   },
   {
-    name: "GraphQL: a schema of 100 tables that changes",
+    name: "GraphQL: a schema of 40 tables that changes",
     prepare: async () => {
-      await database.owner.query(`${repeat(100, manyColumns, ";")}`);
+      await database.owner.query(`${repeat(40, manyColumns, ";")}`);
       return () => {};
     },
     request: async (round) => {
