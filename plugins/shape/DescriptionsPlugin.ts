@@ -63,6 +63,6 @@ export const DescriptionsPlugin: GraphileConfig.Plugin = {
 function trimmed<T extends { description?: string | null | undefined }>(described: T): T {
   if (described.description == null) return described;
   const description = described.description.trim();
-  const [name = ""] = /(?<=`)[^`]+(?=`)/.exec(description) ?? [];
+  const [name = "_"] = /(?<=`)[^`]+(?=`)/.exec(description) ?? [];
   return { ...described, description: SHORTER.get(description.replace(name, "_"))?.replace("_", name) ?? description };
 }
