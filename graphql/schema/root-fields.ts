@@ -3,7 +3,8 @@ import type { GraphQLObjectType } from "postgraphile/graphql";
 import { mapYielding } from "../../db/catalog/event-loop.ts";
 
 type FieldWithHooks = (scope: { readonly fieldName: string }, spec: unknown) => object;
-type Added = Parameters<FieldWithHooks>;
+/** Returns the field, or throws. */
+type Make = () => object;
 
 /** Ends the hooks of a type. */
 const enough = new Error("the fields are known");
@@ -17,10 +18,9 @@ export class RootFields {
   #type: GraphQLObjectType | null = null;
   /** Whether the hooks only name the fields. */
   isNaming = false;
-  #named: Added[] = [];
-  #build: FieldWithHooks | null = null;
-  /** What was built for each name, in the order of the calls: functions that return a field or throw. */
-  #built: Map<string, (() => object)[]> | null = null;
+  #named: (readonly [name: string, make: Make])[] = [];
+  /** What was built for each name, in the order of the calls. */
+  #built = new Map<string, Make[]>();
   readonly #fields = new WeakSet<object>();
   readonly #onField: () => void;
 
@@ -40,7 +40,7 @@ export class RootFields {
 
   async build(type: GraphQLObjectType): Promise<void> {
     this.#type = type;
-    [this.#named, this.#built] = [[], null];
+    [this.#named, this.#built] = [[], new Map()];
     this.isNaming = true;
     try {
       type.getFields();
@@ -48,34 +48,30 @@ export class RootFields {
       if (error !== enough) this.#named = [];
     }
     this.isNaming = false;
-    const built = new Map<string, (() => object)[]>();
-    await mapYielding(this.#named, (added) => {
-      const { fieldName } = added[0];
-      built.set(fieldName, [...(built.get(fieldName) ?? []), this.#result(added)]);
+    await mapYielding(this.#named, ([name, make]) => {
+      this.#built.set(name, [...(this.#built.get(name) ?? []), this.#made(make)]);
     });
-    this.#built = built;
     type.getFields();
     this.#type = null;
   }
 
   #adding(build: FieldWithHooks): FieldWithHooks {
-    this.#build = build;
-    return (...added) => {
+    return (scope, spec) => {
       if (this.isNaming) {
-        this.#named.push(added);
+        this.#named.push([scope.fieldName, () => build(scope, spec)]);
         return {};
       }
-      const field = this.#built?.get(added[0].fieldName)?.shift();
-      if (field) return field();
+      const built = this.#built.get(scope.fieldName)?.shift();
+      if (built) return built();
       // PostGraphile passes all fields again at the end.
-      return this.#fields.has(added[1] as object) ? (added[1] as object) : build(...added);
+      return this.#fields.has(spec as object) ? (spec as object) : build(scope, spec);
     };
   }
 
-  #result(added: Added): () => object {
+  #made(make: Make): Make {
     this.#onField();
     try {
-      const field = this.#build!(...added);
+      const field = make();
       this.#fields.add(field);
       return () => field;
     } catch (error) {
