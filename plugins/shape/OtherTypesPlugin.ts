@@ -63,7 +63,10 @@ export const OtherTypesPlugin: GraphileConfig.Plugin = {
           before: ["postInferred"],
           callback: (behavior, [codec, attribute]) => {
             const { arrayOfCodec, domainOfCodec, ...own } = codec.attributes[attribute]!.codec;
-            const { name } = arrayOfCodec ?? domainOfCodec ?? own;
+            const { name, extensions } = arrayOfCodec ?? domainOfCodec ?? own;
+            // The operators of an extension are found only in its schema.
+            if (extensions?.graphqlType && extensions.pg?.schemaName !== "pg_catalog")
+              return [behavior, "-attribute:filterBy", "-attribute:orderBy"];
             if (!HIDDEN.has(name)) return behavior;
             return [behavior, "attribute:base", "attribute:select", "attribute:insert", "attribute:update"];
           },

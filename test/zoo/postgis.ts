@@ -139,4 +139,19 @@ export const testPostgis = () =>
       for (const { id, column, json } of rows)
         expect([json, isSame(data.sites.edges[id - 1].node[column], json)]).toEqual([json, true]);
     });
+
+    test("are written in GraphQL as they are read, and no filter has them, because it would not find their operators", async () => {
+      const text = async (id: unknown, column: string) =>
+        (await client.sql(`select format('%s', ${column}) as text from sites where id = $1`, id))[0].text;
+      for (const { column, json, text: expected } of rows) {
+        const create = "mutation ($input: CreateSiteInput!) { createSite(input: $input) { id } }";
+        const { data: made } = await client.graphql(create, { input: { [column]: parseExactly(json) } });
+        expect([json, await text(made.createSite.id, column)]).toEqual([json, expected]);
+        await client.sql("delete from sites where id = $1", made.createSite.id);
+      }
+      const { data } = await client.graphql('{ __type(name: "SiteFilter") { inputFields { name } } }');
+      const names = data.__type.inputFields.map(({ name }: { name: string }) => name);
+      expect(names).toContain("id");
+      for (const [column] of VALUES) expect(names).not.toContain(column);
+    });
   });
