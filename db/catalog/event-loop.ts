@@ -1,10 +1,11 @@
-import { setImmediate } from "node:timers/promises";
-
 /** Microseconds of work before the event loop runs other work. */
 const SLICE = 5000;
 
-/** The CPU time at the last yield. It is shared: several short maps in a row are one slice. */
-let sliceStart = Number.NEGATIVE_INFINITY;
+/** When the slice began, in CPU time and by the clock. It is shared: several short maps in a row are one slice. */
+let start = { cpu: Number.NEGATIVE_INFINITY, clock: Number.NEGATIVE_INFINITY };
+let isOver = false;
+/** Those that wait for a slice. Each begins it in a turn of its own. */
+const waiting: (() => void)[] = [];
 
 /**
  * Maps the items in short slices and yields to the event loop between them, so that requests are served meanwhile. A slice is CPU time:
@@ -22,12 +23,26 @@ export async function mapYielding<From, To>(items: Iterable<From>, map: (item: F
 
 /** Lets the event loop run other work if the slice has taken its time. */
 export function endOfSlice(): Promise<void> | undefined {
-  return cpuTime() - sliceStart > SLICE ? nextSlice() : undefined;
+  return sliceIsOver() ? nextSlice() : undefined;
 }
 
-async function nextSlice(): Promise<void> {
-  await setImmediate();
-  sliceStart = cpuTime();
+/** The clock is read first: it costs less, and is never behind. */
+function sliceIsOver(): boolean {
+  isOver ||= (performance.now() - start.clock) * 1000 > SLICE && cpuTime() - start.cpu > SLICE;
+  return isOver;
+}
+
+function nextSlice(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(beginSlice);
+  });
+}
+
+function beginSlice(): void {
+  start = { cpu: cpuTime(), clock: performance.now() };
+  isOver = false;
+  waiting.shift()!();
+  if (waiting.length > 0) setImmediate(beginSlice);
 }
 
 /** Microseconds of CPU that this thread has used. */

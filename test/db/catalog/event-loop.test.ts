@@ -56,3 +56,13 @@ test("several short maps in a row yield once", async () => {
   };
   expect(await turnsOf(maps)).toBeLessThanOrEqual(3);
 });
+
+test("those that wait at the same time take their slices one after the other", async () => {
+  const some = ITEMS.slice(0, 3);
+  const waiting = async () => {
+    work();
+    await mapYielding(some, work);
+  };
+  const turns = await turnsOf(async () => void (await Promise.all(some.map(waiting))));
+  expect(turns).toBeGreaterThanOrEqual(some.length ** 2);
+});
