@@ -21,10 +21,18 @@ type SlicedType = GraphQLObjectType | GraphQLInputObjectType | GraphQLEnumType;
 const hasMembers = (type: SlicedType): boolean =>
   Object.keys(type instanceof GraphQLEnumType ? type.getValues() : type.getFields()).length > 0;
 
-/** Gathering reads the columns one after the other, and waits for these hooks. */
+/** Gathering reads the tables and columns one after the other, and waits for these hooks. */
 const SlicesPlugin: GraphileConfig.Plugin = {
   name: "SlicesPlugin",
-  gather: { hooks: { pgCodecs_attribute: endOfSlice, pgRelations_relation: endOfSlice, pgCodecs_PgCodec: endOfSlice } },
+  gather: {
+    hooks: {
+      pgIntrospection_introspection: endOfSlice,
+      pgIntrospection_class: { before: ["PgTablesPlugin"], callback: endOfSlice },
+      pgCodecs_attribute: endOfSlice,
+      pgRelations_relation: endOfSlice,
+      pgCodecs_PgCodec: endOfSlice,
+    },
+  },
 };
 
 export type MadeSchema = {
@@ -42,10 +50,11 @@ export async function makeSchema(preset: GraphileConfig.Preset): Promise<MadeSch
   const inflection = buildInflection(resolvedPreset);
   const input = await gather(resolvedPreset, { inflection });
   const absent: Absent = new Map();
-  for (;;) {
-    const builder = getBuilder(resolvedPreset, inflection);
-    const schema = await new SlicedTypes(builder, absent).schema(input);
+  for (let isAhead = true; ; ) {
+    const types = new SlicedTypes(getBuilder(resolvedPreset, inflection), absent);
+    const schema = await types.schema(input, isAhead);
     if (schema) return { schema, resolvedPreset };
+    isAhead &&= !types.hasThrownAhead;
   }
 }
 
@@ -68,6 +77,9 @@ class SlicedTypes {
   /** How many types use each other, of those that are built now. */
   #depth = 0;
   #sliceStart = 0;
+  #isAhead = false;
+  /** Whether a type threw that was built ahead of its first use, which is to throw. */
+  hasThrownAhead = false;
 
   constructor(builder: Builder, absent: Absent) {
     this.#builder = builder;
@@ -77,14 +89,20 @@ class SlicedTypes {
     builder.hook("build", (build) => this.#replaceGetter(build as Build));
   }
 
-  /** Resolves to null if a type that is used is absent. */
-  async schema(input: GraphileBuild.BuildInput): Promise<GraphQLSchema | null> {
+  /**
+   * Resolves to null if a type that is used is absent, or throws ahead of its use. `isAhead`: whether the types of tables are built before
+   * the root types, whose hooks ask for all of them in one turn.
+   */
+  async schema(input: GraphileBuild.BuildInput, isAhead: boolean): Promise<GraphQLSchema | null> {
     const builder = this.#builder;
     const known = this.#absent.size;
     const build = builder.createBuild(input);
     await this.#init(build);
-    for (const root of ["Query", "Mutation", "Subscription"] as const) {
-      const name = build.inflection.builtin(root);
+    this.#isAhead = isAhead;
+    if (isAhead) await mapYielding(build.allPgCodecs ?? [], (codec) => this.#buildAhead(build, codec));
+    this.#isAhead = false;
+    if (this.hasThrownAhead) return null;
+    for (const name of this.#rootNames(build)) {
       const type = this.#absent.has(name) ? null : build.getTypeByName(name);
       if (type instanceof GraphQLObjectType)
         await this.#roots.build(type).catch((error) => this.#found.set(name, error));
@@ -110,6 +128,23 @@ class SlicedTypes {
     });
     hooks.init = [];
     this.#builder.initBuild(build);
+  }
+
+  #buildAhead(build: Build, codec: any): void {
+    if (!codec.attributes || this.hasThrownAhead) return;
+    this.#beginSlice();
+    const connection = build.inflection.tableConnectionType(codec);
+    const ofRows = (["output", "input", "patch"] as const).map((each) =>
+      build.getGraphQLTypeNameByPgCodec(codec, each),
+    );
+    for (const name of [...ofRows, build.getTypeMetaByName(connection) ? connection : null]) {
+      if (!name || this.#absent.has(name)) continue;
+      try {
+        build.getTypeByName(name);
+      } catch {
+        this.hasThrownAhead = true;
+      }
+    }
   }
 
   async #buildMembers(): Promise<void> {
@@ -158,7 +193,7 @@ class SlicedTypes {
     const spec = { ...specGenerator(), name };
     const type: SlicedType = (this.#builder.newWithHooks as any)(build, Constructor, spec, scope);
     all[name] = type;
-    if (!this.#isBuiltAtOnce(type)) {
+    if (this.#rootNames(build).includes(name) || !this.#isBuiltAtOnce(type)) {
       this.#waiting.push(type);
       return;
     }
@@ -167,10 +202,15 @@ class SlicedTypes {
       if (!hasMembers(type)) all[name] = null;
     } catch (error) {
       all[name] = null;
+      this.hasThrownAhead ||= this.#isAhead;
       throw error;
     } finally {
       this.#depth--;
     }
+  }
+
+  #rootNames(build: Build): readonly string[] {
+    return (["Query", "Mutation", "Subscription"] as const).map((each) => build.inflection.builtin(each));
   }
 
   /** Whether the type is small enough to learn now whether it has members. */

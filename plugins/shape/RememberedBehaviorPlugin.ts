@@ -1,8 +1,9 @@
 type Behavior = GraphileBuild.Build["behavior"];
 
 /**
- * Remembers which behaviors match. PostGraphile searches the tuples of all columns and parses the behaviors of an entity for each
- * question, and most entities have the same behaviors: half of the time in which the schema of 1,000 tables is built.
+ * Remembers which behaviors match, and the table of each codec. PostGraphile searches the tuples of all columns and parses the behaviors
+ * of an entity for each question, and most entities have the same behaviors: half of the time in which the schema of 1,000 tables is
+ * built.
  */
 export const RememberedBehaviorPlugin: GraphileConfig.Plugin = {
   name: "RememberedBehaviorPlugin",
@@ -10,6 +11,7 @@ export const RememberedBehaviorPlugin: GraphileConfig.Plugin = {
   schema: {
     hooks: {
       build(build) {
+        rememberTables(build as GraphileBuild.Build);
         let behavior: Behavior;
         // It is set after all hooks of this kind, and then frozen.
         Object.defineProperty(build, "behavior", {
@@ -25,6 +27,20 @@ export const RememberedBehaviorPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+function rememberTables(build: GraphileBuild.Build): void {
+  const { pgTableResource } = build;
+  let byCodec: Map<unknown, any[]> | undefined;
+  build.pgTableResource = ((codec: any, isStrict = true) => {
+    byCodec ??= Map.groupBy(Object.values(build.pgResources) as any[], (resource) => resource.codec);
+    const [table, another] = (byCodec.get(codec) ?? []).filter(
+      ({ parameters, executor, isVirtual, isUnique }) =>
+        !parameters && executor === codec.executor && !(isStrict && (isVirtual || isUnique)),
+    );
+    // PostGraphile warns.
+    return another ? pgTableResource(codec, isStrict) : (table ?? null);
+  }) as typeof pgTableResource;
+}
 
 function remember(behavior: any): void {
   const tuples: Memo = new Map();
