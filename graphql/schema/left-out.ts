@@ -6,13 +6,11 @@ import { type Clash, NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { type SmartTag, unreadEnum } from "./smart-tag.ts";
 
-/** What a schema was built without because of name conflicts and invalid smart tags, and the columns that the database had at the build. */
+/** What a schema was built without because of name conflicts and invalid smart tags. */
 export type Missing = {
   readonly objects: readonly NameConflict[];
   /** Smart tags that are ignored, and why. */
   readonly tags: readonly (SmartTag & { readonly reason: string })[];
-  /** `public.posts.title` */
-  readonly columns: ReadonlySet<string>;
 };
 
 /** What PostGraphile leaves out of one schema, and why. */
@@ -198,8 +196,6 @@ export class LeftOut {
         .map(({ finding }) => finding)
         .filter(({ object }) => !isReported.has(object)),
       ...labels.columns
-        // Columns that are newer than this build are reported by the next one.
-        .filter(({ schema, table, column }) => missing.columns.has(`${schema}.${table}.${column}`))
         .filter(({ schema, table, label }) =>
           [label, labels.labelOf(Labels.of("table", schema, table))].every((each) => !isReported.has(each)),
         )

@@ -1,4 +1,5 @@
 import pg, { type Pool } from "pg";
+import { type SmartTag, smartTag, tagLines } from "./smart-tag.ts";
 
 /** An object of the database that leads to a part of the GraphQL schema. `label` is preliminary: without arguments. */
 export type PgObject = {
@@ -14,6 +15,7 @@ export type PgObject = {
 export type ObjectId = string;
 
 type Row = {
+  readonly id: ObjectId;
   readonly kind: PgObject["kind"];
   readonly schema: string;
   readonly name: string;
@@ -23,20 +25,38 @@ type Row = {
   readonly comment: string | null;
   readonly type: string | null;
   readonly isOverloaded: boolean;
+  /** Whether it is in a served schema, and a role that the login may become may use it. Of columns and functions. */
   readonly isGranted: boolean;
   /** Increases with the time of creation. */
   readonly age: number;
 };
 
-/** The objects of the served schemas. Granted: to a role that the login may become. */
+/** The objects of all schemas. Columns and constraints of those that are not served only with a comment, which can have smart tags. */
 const OBJECTS = `
   with roles as (select oid from pg_roles where pg_has_role(current_user, oid, 'member')),
+  schemas as (
+    select oid, nspname as schema, nspname = any ($1) as "isServed" from pg_namespace
+    where nspname <> 'information_schema' and nspname not like 'pg\\_%'
+  ),
   tables as (
-    select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.oid::regclass::text as label
-    from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
-    where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
+    select c.oid, n.schema, n."isServed", c.relname as name, c.relkind as kind, c.oid::regclass::text as label
+    from pg_class as c join schemas as n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
+  ),
+  columns as (
+    select t.*, a.attname, a.attnum, a.atttypid, a.atttypmod, col_description(t.oid, a.attnum) as comment
+    from tables as t join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+    where t.kind <> 'c'
+      -- GraphQL leaves out the tables and views of extensions, as their functions.
+      and not exists (
+        select from pg_depend as d where d.classid = 'pg_class'::regclass and d.objid = t.oid and d.deptype = 'e'
+      )
+  ),
+  constraints as (
+    select t.*, k.oid as id, k.conname, obj_description(k.oid, 'pg_constraint') as comment
+    from tables as t join pg_constraint as k on k.conrelid = t.oid
   )
-  select 'table' as kind, schema, name, '' as part,
+  select 'pg_class ' || oid as id, 'table' as kind, schema, name, '' as part,
     case kind when 'v' then 'view ' when 'm' then 'materialized view ' when 'f' then 'foreign table '
       when 'c' then 'type ' else 'table ' end
       || label as label,
@@ -44,41 +64,43 @@ const OBJECTS = `
     oid::bigint::float8 as age
   from tables
   union all
-  select 'column', t.schema, t.name, a.attname, format('column %s.%I', t.label, a.attname), col_description(t.oid, a.attnum),
-    format_type(a.atttypid, a.atttypmod), false,
-    exists (select from roles as r where has_column_privilege(r.oid, t.oid, a.attnum, 'select')), t.oid::bigint + a.attnum / 10000.0
-  from tables as t join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
-  where t.kind <> 'c'
-    -- GraphQL leaves out the tables and views of extensions, as their functions.
-    and not exists (
-      select from pg_depend as d where d.classid = 'pg_class'::regclass and d.objid = t.oid and d.deptype = 'e'
-    )
+  select concat('pg_attribute ', oid, ' ', attnum), 'column', schema, name, attname, format('column %s.%I', label, attname), comment,
+    format_type(atttypid, atttypmod), false,
+    "isServed" and exists (select from roles as r where has_column_privilege(r.oid, c.oid, attnum, 'select')),
+    oid::bigint + attnum / 10000.0
+  from columns as c
+  where "isServed" or comment is not null
   union all
-  select 'constraint', t.schema, t.name, k.conname, format('constraint %I on %s', k.conname, t.label),
-    obj_description(k.oid, 'pg_constraint'), null, false, false, k.oid::bigint
-  from tables as t join pg_constraint as k on k.conrelid = t.oid
+  select 'pg_constraint ' || id, 'constraint', schema, name, conname, format('constraint %I on %s', conname, label), comment, null,
+    false, false, id::bigint
+  from constraints
+  where "isServed" or comment is not null
   union all
-  select 'type', n.nspname, t.typname, '', case t.typtype when 'd' then 'domain ' else 'type ' end || t.oid::regtype,
+  select 'pg_type ' || t.oid, 'type', n.schema, t.typname, '',
+    case t.typtype when 'd' then 'domain ' else 'type ' end || t.oid::regtype,
     obj_description(t.oid, 'pg_type'), null, false, false, t.oid::bigint
-  from pg_type as t join pg_namespace as n on n.oid = t.typnamespace
-  where n.nspname = any ($1) and (t.typcategory <> 'A' or t.typtype = 'd')
+  from pg_type as t join schemas as n on n.oid = t.typnamespace
+  where t.typcategory <> 'A' or t.typtype = 'd'
   union all
-  select 'function', n.nspname, p.proname, '', 'function ' || p.oid::regprocedure, obj_description(p.oid, 'pg_proc'), null,
-    count(*) over (partition by n.nspname, p.proname) > 1,
-    p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype, 'internal'::regtype)
+  select 'pg_proc ' || p.oid, 'function', n.schema, p.proname, '', 'function ' || p.oid::regprocedure, obj_description(p.oid, 'pg_proc'),
+    null, count(*) over (partition by n.schema, p.proname) > 1,
+    n."isServed" and p.prorettype not in ('event_trigger'::regtype, 'internal'::regtype)
       and exists (select from roles as r where has_function_privilege(r.oid, p.oid, 'execute')), p.oid::bigint
-  from pg_proc as p join pg_namespace as n on n.oid = p.pronamespace
-  where n.nspname = any ($1) and p.prokind = 'f'
+  from pg_proc as p join schemas as n on n.oid = p.pronamespace
+  where p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype in ('e', 'i')
     )
-  order by 2, 3, 4`;
+  order by age`;
 
-/** The names and comments of the objects of the served schemas. */
+/** The names, comments and smart tags of the objects of a database. */
 export class Labels {
   /** Columns and functions that callers may use. */
   readonly columns: readonly { schema: string; table: string; column: string; label: string; type: string }[];
   readonly functions: readonly { schema: string; name: string; label: string; isOverloaded: boolean }[];
+  /** The smart tags of tables, views, types and functions, of columns and of constraints. */
+  readonly tags: readonly SmartTag[];
+  /** Of functions with one name, the newest. */
   readonly #rows: ReadonlyMap<string, Row>;
 
   constructor(rows: readonly Row[]) {
@@ -87,6 +109,7 @@ export class Labels {
       kind === "column" ? [{ schema, table, column, label, type: type! }] : [],
     );
     this.functions = granted.filter(({ kind }) => kind === "function");
+    this.tags = rows.flatMap(tagsOf);
     this.#rows = new Map(rows.map((row) => [keyOf(row), row]));
   }
 
@@ -121,6 +144,11 @@ export class Labels {
     return name ? objectOf(pgFieldResource.parameters ? "function" : "table", schemaName, name, "") : null;
   }
 
+  /** Undefined for an object that the database did not have when it was read. */
+  idOf(object: PgObject): ObjectId | undefined {
+    return this.#rows.get(keyOf(object))?.id;
+  }
+
   labelOf(object: PgObject): string {
     return this.#rows.get(keyOf(object))?.label ?? object.label;
   }
@@ -145,6 +173,17 @@ export class Labels {
     const text = `${given}\n${rest.join("\n").trimStart()}`.trim();
     return `comment on ${this.labelOf(object)} is ${pg.escapeLiteral(text)};`;
   }
+}
+
+function tagsOf({ id, kind, schema, name, part, comment }: Row): readonly SmartTag[] {
+  if (comment === null) return [];
+  const lines = comment.split("\n");
+  return tagLines(comment).map((tag) => ({
+    id: smartTag(id, tag),
+    tag,
+    object: objectOf(kind, schema, name, part),
+    comment: lines.filter((line) => line !== tag).join("\n"),
+  }));
 }
 
 function ofRelation({ registry, codec, relationName }: any): PgObject | null {

@@ -19,7 +19,7 @@ import { LeftOut } from "./left-out.ts";
 import { makeSchema } from "./make-schema.ts";
 import { NameConflict } from "./name-conflict.ts";
 import { Labels, type ObjectId, type PgObject } from "./pg-objects.ts";
-import { suspectsOf } from "./smart-tag.ts";
+import { invalidTags, suspectsOf } from "./smart-tag.ts";
 import { withoutConsole } from "./without-console.ts";
 
 export type SchemaOptions = {
@@ -84,17 +84,18 @@ export type Before = Pick<BuiltSchema, "tags">;
  * does not respond, and with any other error.
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
-  using introspection = new Introspection();
+  const labels = await Labels.read(options.catalog, options.schemas);
+  const introspection = await Introspection.read(options.catalog);
   const conflicts = new Map<ObjectId, NameConflict>();
-  const ignored = new Map<ObjectId, string>();
+  const ignored = invalidTags(labels.tags);
   for (;;) {
     const leftOut = new Set([...conflicts.keys(), ...ignored.keys()]);
-    const { made, conflicts: found } = await build(options, introspection, leftOut, before);
+    const { made, conflicts: found } = await build(options, introspection.plugin(leftOut), labels, leftOut, before);
     const further = [...found].filter(([id]) => !leftOut.has(id));
     for (const [id, conflict] of further) conflicts.set(id, conflict);
     if (further.length > 0) continue;
-    if (!(made instanceof Error)) return withOmissions(made, introspection, conflicts, ignored);
-    const tags = introspection.tags.filter(({ id }) => !leftOut.has(id));
+    if (!(made instanceof Error)) return withOmissions(made, labels, introspection, conflicts, ignored);
+    const tags = labels.tags.filter(({ id }) => !leftOut.has(id));
     const reason = made instanceof SchemaFault ? made.finding.reason : made.message;
     const suspects = made instanceof NameConflict ? [] : suspectsOf(reason, tags);
     if (suspects.length === 0) throw made;
@@ -103,33 +104,36 @@ export async function buildSchema(options: SchemaOptions, before: Before | null 
 }
 
 function withOmissions(
-  { schema, resolvedPreset, watched, labels }: Made,
+  { schema, resolvedPreset, watched }: Made,
+  labels: Labels,
   introspection: Introspection,
   conflicts: ReadonlyMap<ObjectId, NameConflict>,
   ignored: ReadonlyMap<ObjectId, string>,
 ): BuiltSchema {
   bindPlansToDocuments(schema, resolvedPreset);
-  const tags = introspection.tags.flatMap((tag) => {
+  const tags = labels.tags.flatMap((tag) => {
     const { id, object } = tag;
-    const reason =
-      conflicts.get(id)?.reasonToIgnore(object) ?? introspection.invalidTags.get(id) ?? ignored.get(id) ?? null;
+    const reason = conflicts.get(id)?.reasonToIgnore(object) ?? ignored.get(id) ?? null;
     return reason === null ? [] : [{ ...tag, reason }];
   });
   const isTag = new Set(tags.map(({ id }) => id));
   const objects = [...conflicts].filter(([id]) => !isTag.has(id));
   const losses = objects.map(([id, { finding }]) => ({ finding, isLost: introspection.lossOf(id) }));
-  const missing = { objects: objects.map(([, conflict]) => conflict), tags, columns: introspection.columns };
+  const missing = { objects: objects.map(([, conflict]) => conflict), tags };
   return {
     schema,
     resolvedPreset,
     omissions: [...losses.map(({ finding }) => finding), ...watched.findings(labels, missing)],
-    tags: new Set(introspection.tags.flatMap(({ id }) => (isTag.has(id) ? [] : [id]))),
+    tags: new Set(labels.tags.flatMap(({ id }) => (isTag.has(id) ? [] : [id]))),
     sources: watched.sources,
-    whyLost: (object) => losses.find(({ isLost }) => isLost(object))?.finding,
+    whyLost: (object) => {
+      const id = labels.idOf(object);
+      return id === undefined ? undefined : losses.find(({ isLost }) => isLost(id))?.finding;
+    },
   };
 }
 
-type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut; readonly labels: Labels };
+type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut };
 
 /** PostGraphile's error for a schema without fields. */
 const NO_FIELDS = /not suitable for use as root query operation type/;
@@ -137,8 +141,9 @@ const NO_FIELDS = /not suitable for use as root query operation type/;
 /** Builds once. `conflicts` are what the build itself names, whether it succeeds or not. */
 async function build(
   options: SchemaOptions,
-  introspection: Introspection,
-  objects: ReadonlySet<ObjectId>,
+  introspection: GraphileConfig.Plugin,
+  labels: Labels,
+  leftOut: ReadonlySet<ObjectId>,
   before: Before | null,
 ): Promise<{ readonly made: Made | Error; readonly conflicts: ReadonlyMap<ObjectId, NameConflict> }> {
   const { catalog: pool, schemas } = options;
@@ -146,7 +151,9 @@ async function build(
   const watched = new LeftOut();
   const preset: GraphileConfig.Preset = {
     extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
+    disablePlugins: ["PgIntrospectionPlugin"],
     plugins: [
+      introspection,
       watched.plugin,
       privilegesPlugin({
         catalog: options.relations,
@@ -160,7 +167,7 @@ async function build(
       ...options.plugins,
     ],
     // What PostGraphile passes to `withPgClient` as settings are the queries of the operation.
-    pgServices: [{ ...pgService, pgSettingsKey: "queries" as never, adaptor: introspection.adaptor(objects) }],
+    pgServices: [{ ...pgService, pgSettingsKey: "queries" as never }],
     schema: {
       maxPageSize: options.maxPageSize,
       relations: options.relations,
@@ -171,17 +178,16 @@ async function build(
     () => makeSchema(preset),
     (line) => watched.print(line),
   ).catch((error: Error) => error);
-  const labels = await Labels.read(pool, schemas);
   const conflicts = watched.conflicts(labels, made instanceof Error ? made : undefined);
   const named = new Map(
     conflicts.flatMap((conflict) => {
-      const tags = introspection.tags.filter(({ id }) => !objects.has(id));
+      const tags = labels.tags.filter(({ id }) => !leftOut.has(id));
       const tag = conflict.tagAmong(tags, ({ id }) => before !== null && !before.tags.has(id));
-      const id = tag?.id ?? introspection.idOf(conflict.newer);
+      const id = tag?.id ?? labels.idOf(conflict.newer);
       return id ? [[id, conflict]] : [];
     }),
   );
-  if (!(made instanceof Error)) return { made: { ...made, watched, labels }, conflicts: named };
+  if (!(made instanceof Error)) return { made: { ...made, watched }, conflicts: named };
   return { made: conflicts.at(-1) ?? failure(made, watched, labels), conflicts: named };
 }
 

@@ -11,6 +11,8 @@ export type SmartTag = {
   readonly comment: string;
 };
 
+export const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
+
 const SMART_TAG = /^@[A-Za-z]/;
 
 /** The smart tags of a comment. */
