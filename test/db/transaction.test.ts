@@ -89,6 +89,17 @@ test("a batch that cannot be written has no effect on the next one", async () =>
   expect([reads, tries]).toEqual([2, 0]);
 });
 
+test("policies of Supabase find who the caller is", async () => {
+  const db = database().open();
+  const { caller } = ada;
+  const withEmail: Identity = { ...ada, caller: { ...caller, claims: { ...caller.claims, email: "ada@example.com" } } };
+  const read = "select auth.jwt() = auth.claims(), auth.role(), auth.email()";
+  expect(await db.row(withEmail, read)).toEqual(["t", "authenticated", "ada@example.com"]);
+  expect(await db.row(anon, read)).toEqual(["t", "anon", null]);
+  // Without a request.
+  expect(await database().values("select auth.role()")).toEqual([null]);
+});
+
 test("callers that alternate on one connection see only their own identity", async () => {
   const db = database().open();
   const seen = [];

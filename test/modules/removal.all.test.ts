@@ -211,7 +211,7 @@ describe("modules of a database of another team", () => {
     expect(await moduleCommand(["remove", "auth", "--yes"], environment)).toMatch(
       /^Removed: auth\. .*\nThese tables have row-level security and no policy, .*: public\.notes\.\n$/,
     );
-    expect(await namesOf()).toEqual(["claims", "is_admin", "uid"]);
+    expect(await namesOf()).toEqual(["claims", "email", "is_admin", "jwt", "role", "uid"]);
     expect(await roles(database.name)).not.toContain("shop_again_auth");
     const listed = await moduleCommand(["list"], environment);
     expect(listed).toMatch(/^module +version +code +next start\n/);

@@ -41,5 +41,25 @@ return pg_catalog.pg_has_role(current_user, 'admin', 'member');
 
 comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
 
-revoke all on function auth.claims(), auth.uid(), auth.is_admin() from public;
-grant execute on function auth.claims(), auth.uid(), auth.is_admin() to anon, authenticated, service_role, auth_owner;
+-- The names that policies of Supabase use.
+create or replace function auth.jwt() returns jsonb
+language sql stable parallel safe
+return auth.claims();
+
+comment on function auth.jwt() is 'As auth.claims().';
+
+create or replace function auth.role() returns text
+language sql stable parallel safe
+return coalesce(auth.claims() ->> 'role', nullif(pg_catalog.current_setting('role', true), 'none'));
+
+comment on function auth.role() is 'The role of the caller: anon, authenticated, service_role or another one.';
+
+create or replace function auth.email() returns text
+language sql stable parallel safe
+return auth.claims() ->> 'email';
+
+comment on function auth.email() is 'The e-mail in the verified claims of the caller; null if they have none.';
+
+revoke all on function auth.claims(), auth.uid(), auth.is_admin(), auth.jwt(), auth.role(), auth.email() from public;
+grant execute on function auth.claims(), auth.uid(), auth.is_admin(), auth.jwt(), auth.role(), auth.email()
+to anon, authenticated, service_role, auth_owner;
