@@ -186,15 +186,19 @@ comment on function auth_api.invite_user(auth.user_id, text, jsonb, inet, timest
 
 create or replace function auth_api.delete_account(user_id auth.user_id, address inet) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
+declare email constant text := auth_private.email_of(user_id);
 begin
   perform set_config('request.address', coalesce(host(delete_account.address), ''), true);
   delete from auth_private.accounts as a
   where a.user_id = delete_account.user_id;
-  return found;
+  if not found then return false; end if;
+  perform auth_private.call_hook('deleted', user_id, email);
+  return true;
 end $$;
 
 comment on function auth_api.delete_account(auth.user_id, inet) is $$
-Deletes an account with all that belongs to it; false if there is none. The user of the application stays.
+Deletes an account with all that belongs to it; false if there is none. The user of the application stays, unless the
+hook deleted deletes it.
 $$;
 
 create or replace function auth_private.note_deleted_account() returns trigger

@@ -20,6 +20,7 @@ declare
       when 'after_sign_in' then '(ID, jsonb) returns void'
       when 'new_email' then '(ID, text) returns void'
       when 'new_data' then '(ID, jsonb) returns void'
+      when 'deleted' then '(ID, text) returns void'
       when 'claims' then '(ID, jsonb) returns jsonb'
       when 'send_message' then '(jsonb) returns boolean'
       when 'users_email' then '(boolean) returns void'
@@ -39,8 +40,8 @@ begin
   if expected is null then
     raise invalid_parameter_value using
       message = format('there is no hook %L', point),
-      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, new_data, claims, '
-        'send_message and users_email.';
+      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, new_data, deleted, '
+        'claims, send_message and users_email.';
   end if;
 
   select format('(%s) returns %s', (
@@ -125,8 +126,8 @@ begin
 end $$;
 
 comment on function auth_private.call_hook(text, auth.user_id, anyelement) is $$
-Calls a hook about a user: after_sign_up, after_sign_in, new_email, or new_data. An error of the hook undoes what has
-called it.
+Calls a hook about a user: after_sign_up, after_sign_in, new_email, new_data or deleted. An error of the hook undoes
+what has called it.
 $$;
 
 create or replace function auth_private.before_sign_up(fields jsonb) returns jsonb

@@ -526,7 +526,7 @@ create table auth_private.hooks (
 
   constraint hooks_point_known check (
     point in (
-      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'new_data', 'claims',
+      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'new_data', 'deleted', 'claims',
       'send_message', 'users_email'))
 );
 
