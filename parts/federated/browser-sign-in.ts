@@ -1,11 +1,6 @@
 import type { Problem } from "../../problems/problem.ts";
-import type {
-  BrowserSignIn,
-  FailedCall,
-  FailedSignIn,
-  SignInRequest,
-  Wire,
-} from "../../rest-gateway/auth/federated.ts";
+import type { BrowserSignIn, FailedCall, FailedSignIn } from "../../rest-gateway/auth/federated.ts";
+import { failureUrl } from "../../rest-gateway/auth/wires.ts";
 import { isSignInFailure } from "./failure.ts";
 import { urlOf } from "./provider.ts";
 import type { FederatedServices } from "./services.ts";
@@ -20,19 +15,10 @@ export async function reportFailure(
   await report(services, call, error);
   const wire = start && services.wires.get(start.wire ?? "");
   return {
-    url: wire ? failureUrl(wire, start, error) : null,
+    url: wire ? failureUrl(wire, start.returnTo!, start.challenge, error) : null,
     retry: retryUrl(services, call.attempt),
     isJson: start?.mode === "token" && start.challenge === null,
   };
-}
-
-/** Where a sign-in of another API continues after a failure: the page of the client, which reads the reason. */
-function failureUrl(wire: Wire, { returnTo, challenge }: SignInRequest, error: Problem): string {
-  const reason = wire.describe(error);
-  const url = new URL(returnTo!);
-  if (challenge !== null) for (const [name, value] of Object.entries(reason)) url.searchParams.set(name, value);
-  url.hash = new URLSearchParams({ ...reason, ...wire.mark }).toString();
-  return url.href;
 }
 
 /** The client's page, if it has to create another challenge. */

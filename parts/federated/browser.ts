@@ -1,12 +1,13 @@
 import type { Kind } from "../../config/provider-entry.ts";
 import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { SignInRequest, Wire } from "../../rest-gateway/auth/federated.ts";
+import type { SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { type Recipient, sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { askForCode, sendTokens, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import { challengeOf } from "../../rest-gateway/auth/tokens.ts";
+import { codeUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { admit, verifyResponse } from "./admission.ts";
 import { signInFailure } from "./failure.ts";
@@ -66,7 +67,7 @@ export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchPara
   if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
   const login = await admit(services, provider, services.completion.seal(identity), start.linking, client);
   const wire = wireOf(auth, start);
-  if (wire !== null) return sendFragment(call, wire, login, start.returnTo!);
+  if (wire !== null) return sendContinuation(call, await signedInUrl(call, wire, login, start.returnTo!));
   if (start.mode === "token") return answerTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
 }
@@ -90,6 +91,8 @@ async function takeFlow(
   return { flow: flows.of(state), start };
 }
 
+const OWN_WIRE = { codeParameter: "sign_in_code" };
+
 /** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
 async function sendCode(
   to: Recipient,
@@ -100,10 +103,9 @@ async function sendCode(
   const { mode, returnTo, challenge, linking } = start;
   const { completion } = servicesOf(to.auth);
   const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
-  const url = new URL(returnTo!);
-  const name = wireOf(to.auth, start)?.codeParameter ?? "sign_in_code";
-  url.searchParams.set(name, await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
-  sendContinuation(to, url.href);
+  const wire = wireOf(to.auth, start) ?? OWN_WIRE;
+  const code = await completion.issueCode(confirmed, mode as "token" | "link", challenge!);
+  sendContinuation(to, codeUrl(wire, code, returnTo!));
 }
 
 /** The other API at which a sign-in has begun; null for `/auth`. Throws for one that is not served any more. */
@@ -112,18 +114,6 @@ function wireOf(auth: Auth, { wire }: SignInRequest): Wire | null {
   const found = servicesOf(auth).wires.get(wire);
   if (found === undefined) throw signInFailure("expired", `the sign-in has begun at ${wire}, which is not served`);
   return found;
-}
-
-/** The tokens in the fragment of the URL: a client gets them in this way unless it has a verifier. */
-async function sendFragment(
-  call: Call,
-  wire: Wire,
-  { account, ...login }: AdmittedLogin,
-  returnTo: string,
-): Promise<void> {
-  const url = new URL(returnTo);
-  url.hash = new URLSearchParams({ ...(await wire.startSession(call, account, login)), ...wire.mark }).toString();
-  sendContinuation(call, url.href);
 }
 
 /** For programs that follow the redirects themselves. */

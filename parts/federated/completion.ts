@@ -1,20 +1,12 @@
-import { createHash } from "node:crypto";
-import type { Account, Clock } from "../../identity/account.ts";
-import { hashOf, newSecret } from "../../identity/secrets.ts";
+import type { Account } from "../../identity/account.ts";
 import type { Linking } from "../../rest-gateway/auth/federated.ts";
-import type { OneTimeValues } from "../../rest-gateway/auth/one-time-values.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
 import type { SecretBox } from "../../rest-gateway/auth/secret-box.ts";
+import type { CodePurpose, SignInCodes } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
-
-/** Seconds within which a client must exchange its sign-in code. */
-const CODE_SECONDS = 60;
-
-/** What a sign-in code stands for: to sign in, or to link the identity to the account of the caller. */
-export type CodePurpose = "token" | "link";
 
 /** An identity, and the name of the provider that has confirmed it. */
 export type Confirmed = {
@@ -24,15 +16,19 @@ export type Confirmed = {
   readonly linking?: Linking | undefined;
 };
 
+/** The same in JSON. */
+type Stored = Omit<Confirmed, "identity"> & {
+  readonly identity: Omit<SealedIdentity, "signIn"> & { readonly signIn: string | null };
+};
+
 export type CompletionOptions = {
   readonly identities: IdentityRepository;
   readonly repository: Pick<AuthRepository, "note">;
-  readonly once: OneTimeValues;
+  readonly codes: SignInCodes;
   /** Whether SIGNUP keeps identities without an account from getting one. */
   readonly isClosed: boolean;
   /** Encrypts what the database must not read. */
   readonly box: SecretBox;
-  readonly clock: Clock;
 };
 
 /** Turns an identity that a provider has confirmed into an account, or into a code that a client exchanges for one. */
@@ -65,28 +61,18 @@ export class Completion {
     throw signInFailure("account disabled");
   }
 
-  /** A code that the client exchanges with the verifier of `challenge`. Source: RFC 7636. */
-  async issueCode(confirmed: Confirmed, purpose: CodePurpose, challenge: string): Promise<string> {
-    const { once, box, clock } = this.#options;
-    const code = newSecret();
+  /** A code that the client exchanges with the verifier of `challenge`. */
+  issueCode(confirmed: Confirmed, purpose: CodePurpose, challenge: string): Promise<string> {
     const { signIn, ...identity } = confirmed.identity;
-    const text = JSON.stringify({
-      ...confirmed,
-      identity: { ...identity, signIn: signIn?.toString("base64") ?? null },
-    });
-    const data = { sealed: box.seal(text, purpose).toString("base64") };
-    await once.keep("code", codeKey(code, purpose, challenge), data, clock() + CODE_SECONDS * 1000);
-    return code;
+    const data = { ...confirmed, identity: { ...identity, signIn: signIn?.toString("base64") ?? null } };
+    return this.#options.codes.issue(data, purpose, challenge);
   }
 
   /** The identity of a code. Returns null for a code that is unknown, expired or used, and for another verifier. */
   async takeCode(code: string, purpose: CodePurpose, verifier: string): Promise<Confirmed | null> {
-    const { once, box } = this.#options;
-    const challenge = createHash("sha256").update(verifier).digest("base64url");
-    const data = await once.take<{ readonly sealed: string }>("code", codeKey(code, purpose, challenge));
-    const text = data && box.open(Buffer.from(data.sealed, "base64"), purpose);
-    if (!text) return null;
-    const { identity, ...confirmed } = JSON.parse(text);
+    const data = await this.#options.codes.take<Stored>(code, purpose, verifier);
+    if (data === null) return null;
+    const { identity, ...confirmed } = data;
     const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
     return { ...confirmed, identity: { ...identity, signIn } };
   }
@@ -116,7 +102,3 @@ export class Completion {
 }
 
 const ownerOf = (issuer: string, subject: string) => `${issuer}\0${subject}`;
-
-/** Only the right verifier finds the code, so a wrong one does not use it up. */
-const codeKey = (code: string, purpose: CodePurpose, challenge: string) =>
-  hashOf([purpose, code, challenge].join("\0"));

@@ -1,6 +1,6 @@
 import { createOutbound } from "../../identity/outbound.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
-import type { CreateFederated, Wire } from "../../rest-gateway/auth/federated.ts";
+import type { CreateFederated } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 import { admitCode, admitIdToken } from "./admission.ts";
@@ -16,22 +16,20 @@ import { Providers } from "./providers.ts";
 import type { FederatedServices, OwnFederated } from "./services.ts";
 
 export const createFederated: CreateFederated = (options): OwnFederated => {
-  const { settings, url, functions, once, repository, throttle, forget, secret, clock, log } = options;
+  const { settings, url, functions, once, repository, throttle, forget, secret, clock, log, codes, wires } = options;
   const protocols = protocolsIn(options.providerKinds);
   const identities = new IdentityRepository(functions);
   const context = { baseUrl: url, outbound: createOutbound(settings), once, clock, log };
   const box = new SecretBox(deriveKey(secret, "identities"));
   const reader = settings.providers.with(protocols);
   const providers = new Providers({ reader, protocols, repository: identities, context, log });
-  const wires = new Map<string, Wire>();
   const services: FederatedServices = {
     ...{ url, providers, identities, wires, once, repository, throttle, forget, clock, log },
     flows: new Flows(secret),
-    completion: new Completion({ identities, repository, once, isClosed: !isSignupOpen(settings), box, clock }),
+    completion: new Completion({ identities, repository, codes, isClosed: !isSignupOpen(settings), box }),
   };
   return {
     services,
-    wires,
     load: () => providers.load(),
     list: () => providers.list().map((each) => each.settings),
     begin: (exchange, provider, start) => beginSignIn(services, exchange, providers.find(provider), start),

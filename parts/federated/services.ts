@@ -1,10 +1,11 @@
 import type { Logger } from "pino";
 import type { Clock } from "../../identity/account.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { Federated, Wire } from "../../rest-gateway/auth/federated.ts";
+import type { Federated } from "../../rest-gateway/auth/federated.ts";
 import type { OneTimeValues } from "../../rest-gateway/auth/one-time-values.ts";
 import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
 import type { Throttle } from "../../rest-gateway/auth/throttle.ts";
+import type { Wire } from "../../rest-gateway/auth/wires.ts";
 import type { Completion } from "./completion.ts";
 import type { Flows } from "./flow.ts";
 import type { IdentityRepository } from "./identity-repository.ts";

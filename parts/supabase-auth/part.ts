@@ -11,7 +11,7 @@ export const supabaseAuth: Part = {
   paths: ["/auth/v1/*"],
   errors: AUTH_V1,
   open({ auth, onInternalError }) {
-    auth?.federated?.wires.set(WIRE, BROWSER_WIRE);
+    auth?.wires.set(WIRE, BROWSER_WIRE);
     const routers = [auth ? authV1Router(auth) : absentAuthRouter()];
     const http = new ExpressInterface({
       routers,

@@ -1,20 +1,27 @@
-import type { Wire } from "../../rest-gateway/auth/federated.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
+import type { Wire } from "../../rest-gateway/auth/wires.ts";
 import { wireErrorOf } from "./problem.ts";
-import { startAuthSession } from "./session.ts";
+import { type SessionAnswer, startAuthSession } from "./session.ts";
 
 /** The name under which a sign-in at a provider is kept that has begun here. */
 export const WIRE = "v1";
+
+/** A session in the fragment of a URL. */
+export const fragmentOf = (session: SessionAnswer): Record<string, string> => ({
+  access_token: session.access_token,
+  expires_at: String(session.expires_at),
+  expires_in: String(session.expires_in),
+  refresh_token: session.refresh_token,
+  token_type: session.token_type,
+});
 
 /** How such a sign-in goes on: as supabase-js expects it. */
 export const BROWSER_WIRE: Wire = {
   codeParameter: "code",
   mark: { sb: "" },
   async startSession(call, account, login) {
-    const session = await startAuthSession(call, account, providerMethodOf(login), login);
-    const { access_token, expires_at, expires_in, refresh_token } = session;
-    const expiry = { expires_at: String(expires_at), expires_in: String(expires_in) };
-    return { access_token, ...expiry, refresh_token, token_type: "bearer" };
+    const method = login.byMail ? "otp" : providerMethodOf(login);
+    return fragmentOf(await startAuthSession(call, account, method, login));
   },
   describe(error) {
     const { status, code, message } = wireErrorOf(error);

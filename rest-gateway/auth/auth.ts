@@ -37,7 +37,9 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import type { AuthSettings } from "./settings.ts";
 import { SignIn } from "./sign-in.ts";
+import { SignInCodes } from "./sign-in-codes.ts";
 import { Throttle } from "./throttle.ts";
+import type { Wire } from "./wires.ts";
 
 export type AuthOptions = AuthParts & {
   readonly settings: AuthSettings;
@@ -72,6 +74,9 @@ export type Auth = {
   readonly url: string;
   readonly returnUrls: ReturnUrls;
   readonly once: OneTimeValues;
+  readonly codes: SignInCodes;
+  /** The other APIs than `/auth` at which a sign-in may begin, by name: parts add theirs. */
+  readonly wires: Map<string, Wire>;
   /** Whether pages may link to SIGN_IN_PATH and ACCOUNT_PATH. */
   readonly hasAccountPages: boolean;
   readonly repository: AuthRepository;
@@ -150,6 +155,8 @@ export function createAuth({
   const functions = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
   const repository = new AuthRepository(functions);
   const once = new OneTimeValues(functions);
+  const codes = new SignInCodes({ once, box: new SecretBox(deriveKey(secret, "sign-in codes")), clock });
+  const wires = new Map<string, Wire>();
   const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
@@ -191,8 +198,8 @@ export function createAuth({
     ...{ clock, notifications, onKeyUsed },
   };
   const store = identityStore(forStore);
-  const forFederated = { settings, providerKinds, url, functions, once, repository, throttle, secret, clock, log };
-  const federated = createFederated?.({ ...forFederated, forget: store.forget }) ?? null;
+  const forFederated = { settings, providerKinds, url, functions, once, codes, wires, repository, throttle, secret };
+  const federated = createFederated?.({ ...forFederated, forget: store.forget, clock, log }) ?? null;
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
   const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
   const sessions = new Sessions({
@@ -206,6 +213,8 @@ export function createAuth({
     url,
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
     once,
+    codes,
+    wires,
     hasAccountPages,
     repository,
     keys,

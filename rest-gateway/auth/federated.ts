@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { ProviderKind, ProviderSettings } from "../../config/provider-entry.ts";
-import type { Account, Clock } from "../../identity/account.ts";
+import type { Clock } from "../../identity/account.ts";
 import type { Check } from "../../identity/diagnosis.ts";
 import type { Outbound, OutboundSettings } from "../../identity/outbound.ts";
 import type { Problem } from "../../problems/problem.ts";
@@ -13,12 +13,12 @@ import type { AuthRepository } from "./repository.ts";
 import type { Call } from "./route.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
+import type { SignInCodes } from "./sign-in-codes.ts";
 import type { Client, Throttle } from "./throttle.ts";
+import type { Wire } from "./wires.ts";
 
 /** Sign-in at identity providers, as a part brings it. Methods reject with Problem. */
 export type Federated = {
-  /** The other APIs at which a sign-in may begin, by name. */
-  readonly wires: Map<string, Wire>;
   /** Reads the providers again. Rejects if the database does not respond. */
   load(): Promise<void>;
   /** Those of the file, in its order, and those of the table. */
@@ -83,18 +83,6 @@ export type SentIdToken = {
   readonly accessToken: string | null;
 };
 
-/** How a sign-in goes on that has begun at another API than `/auth`. */
-export type Wire = {
-  /** The parameter in which the page of the client gets the code, if it has a verifier. */
-  readonly codeParameter: string;
-  /** What every fragment has. */
-  readonly mark: Readonly<Record<string, string>>;
-  /** Starts a session, and returns what the page of the client gets in the fragment of its URL, which browsers send to no server. */
-  startSession(call: Call, account: Account, login: Omit<AdmittedLogin, "account">): Promise<Record<string, string>>;
-  /** What the page of the client gets after a failure. */
-  describe(error: Problem): Readonly<Record<string, string>>;
-};
-
 /** What is known of a sign-in at a provider that a browser requests: it decides how a failure is reported. */
 export type BrowserSignIn = {
   provider: ProviderSettings | null;
@@ -129,6 +117,9 @@ export type CreateFederated = (options: {
   readonly throttle: Throttle;
   /** Drops cached identities of a user. */
   forget(userId: string): void;
+  readonly codes: SignInCodes;
+  /** The other APIs at which a sign-in may begin, by name. */
+  readonly wires: ReadonlyMap<string, Wire>;
   /** The secret of the service, from which keys are derived. */
   readonly secret: string;
   readonly clock: Clock;

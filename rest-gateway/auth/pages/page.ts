@@ -67,9 +67,9 @@ ${main}
 
 /**
  * Continues at a URL. Not a redirect: the browser would count the request as one of the provider, and not send the session
- * cookie, which is SameSite=Strict.
+ * cookie, which is SameSite=Strict; and after a form it would refuse another origin, which the policy does not name.
  */
-export function sendContinuation(to: Recipient, url: string): void {
+export function sendContinuation(to: Recipient, url: string, title = "You are signed in"): void {
   const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
-  sendPage(to, { title: "You are signed in", main: html`<p><a class="button" href="${url}">Continue</a></p>`, head });
+  sendPage(to, { title, main: html`<p><a class="button" href="${url}">Continue</a></p>`, head });
 }
