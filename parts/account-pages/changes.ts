@@ -41,7 +41,7 @@ export async function unlinkOnPage(visit: AccountVisit, form: URLSearchParams): 
 
 export async function confirmEmailOnPage(visit: AccountVisit): Promise<void> {
   const { email } = visit.account;
-  await mailsIn(visit.auth).request(visit, "confirm", email, null);
+  await mailsIn(visit.auth).request(visit, "confirm", email, {});
   continueAt(visit, ACCOUNT_PATH, {
     notice: `We have sent an e-mail to ${email}. Open its link to confirm the address.`,
   });

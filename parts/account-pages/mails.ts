@@ -57,7 +57,7 @@ export const requestOnPage = (kind: PageKind) => async (visit: Visit, form: URLS
   const { done } = REQUESTS[kind];
   try {
     const { email } = parse(MailBody, fieldsIn(form));
-    await mailsIn(auth).request(visit, kind, email, returnTo);
+    await mailsIn(auth).request(visit, kind, email, { returnTo });
     response.redirect(303, done === null ? mailCodeUrl(visit, email) : doneUrl(auth, done));
   } catch (error) {
     sendRequest(visit, kind, stateAfter(error, form));

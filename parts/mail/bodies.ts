@@ -50,4 +50,6 @@ export const LinkForm = named("LinkForm", {
   decline: z.string().optional().describe("With a value: the account is not that of the recipient, and the link ends."),
   code: z.string().optional().describe("The code of the second factor, if one is enabled."),
   passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
+  wire: z.string().optional().describe("The API over which an application has requested the link."),
+  redirect_to: z.string().optional().describe("The page of the application that the link signs in."),
 });

@@ -73,15 +73,26 @@ const WRONG: WrongPassword = {
 /** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
 export async function confirmEmail(call: Call<"none", z.infer<typeof ConfirmationBody>>) {
   const { auth, client, body } = call;
-  const { token, password, newPassword = null, decline = false } = body;
+  const link = await linkOf(auth, body.token);
+  if (link.kind !== "confirm") throw problem("invalid link");
+  if (body.decline !== true) {
+    await confirmLink(call, link, body);
+    return { message: "the e-mail is confirmed" };
+  }
+  const declined = await mailOf(auth).repository.declineConfirmation(hashOf(body.token), client.address);
+  if (!declined) throw problem("invalid link");
+  return { message: "the request is ended: no account gets your address by it" };
+}
+
+/** Returns the id of the user whose e-mail the link has confirmed. Rejects with Problem, also without a proof. */
+export async function confirmLink(
+  call: Visited & Pick<Call, "client">,
+  link: Link,
+  { token, password, newPassword = null }: z.infer<typeof ConfirmationBody>,
+): Promise<string> {
+  const { auth, client } = call;
   const { hashing } = auth;
   const { repository } = mailOf(auth);
-  const link = await linkOf(auth, token);
-  if (link.kind !== "confirm") throw problem("invalid link");
-  if (decline) {
-    if (!(await repository.declineConfirmation(hashOf(token), client.address))) throw problem("invalid link");
-    return { message: "the request is ended: no account gets your address by it" };
-  }
   const account = link.needsProof ? link.account! : null;
   if (newPassword !== null) requireNew(auth, newPassword, link);
   const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
@@ -92,7 +103,7 @@ export async function confirmEmail(call: Call<"none", z.infer<typeof Confirmatio
   if (confirmed === null) throw problem("invalid link");
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.forget(String(confirmed.user));
-  return { message: "the e-mail is confirmed" };
+  return String(confirmed.user);
 }
 
 /** Throws Problem. */

@@ -18,7 +18,7 @@ import { mailOf } from "./service.ts";
 export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
   const { auth, body, client, signedIn } = call;
   requireInvitations(auth);
-  const data = mailDataOf(call, returnToOf(auth, body.returnTo));
+  const data = mailDataOf(call, { returnTo: returnToOf(auth, body.returnTo) });
   await mailOf(auth).repository.by(operatorName(signedIn)).invite(body.email, data, client.address);
   return { message: "an e-mail is on its way to this address" };
 }

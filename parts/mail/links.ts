@@ -23,8 +23,9 @@ import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { badParameter } from "../../rest-gateway/conventions/problem.ts";
+import { continueAtTarget, failAtTarget, type Target, targetOf } from "./applications.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
-import { confirmEmail, isOwnAccount, takesNewPassword } from "./confirmations.ts";
+import { confirmEmail, confirmLink, isOwnAccount, takesNewPassword } from "./confirmations.ts";
 import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
 import type { Link } from "./repository.ts";
@@ -95,6 +96,18 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
   },
 };
 
+/** What links do that sign an application in, where it differs. */
+const AT_TARGET: Partial<Readonly<Record<string, Action>>> = {
+  "sign-in": { ...ACTIONS["sign-in"]!, about: "Sign in as {email} at {target}." },
+  confirmed: { ...ACTIONS["sign-in"]!, about: "Sign in as {email} at {target}." },
+  reset: {
+    ...ACTIONS.reset!,
+    about: "Sign in as {email} at {target}, and choose a new password there.",
+    button: "Continue",
+    fields: () => [],
+  },
+};
+
 /** The page of a confirmation in a browser that is not that of the account, or of an address that another person has entered. */
 const UNPROVED: Action = {
   ...ACTIONS.confirm!,
@@ -129,32 +142,59 @@ const OWN_PASSWORD: Field = {
 
 /** `GET /auth/link?token=…`: the page that a link opens. It changes nothing. */
 export async function showLink(call: Call): Promise<void> {
-  const token = new URLSearchParams(searchOf(call.request)).get("token") ?? "";
+  const query = new URLSearchParams(searchOf(call.request));
+  const token = query.get("token") ?? "";
   if (token === "") throw badParameter("token", "token is required: open the whole link of the e-mail");
+  try {
+    const opened = await open(call, token, query);
+    if (!opened.action.declines || !openAgain(call)) sendForm(call, opened);
+  } catch (error) {
+    failAtTarget(call, targetOf(call.auth, null, query), error);
+  }
+}
+
+/** A link, what it does, and the application that it signs in. */
+type OpenedLink = {
+  readonly token: string;
+  readonly link: Link;
+  readonly target: Target | null;
+  readonly action: Action;
+};
+
+/** Rejects with Problem if the token is not valid. */
+async function open(call: Call, token: string, query: URLSearchParams): Promise<OpenedLink> {
   const link = await linkOf(call.auth, token);
-  const action = await actionOf(call, link);
-  if (!action.declines || !openAgain(call)) sendForm(call, action, link, token);
+  const target = targetOf(call.auth, link, query);
+  return { token, link, target, action: await actionOf(call, link, target) };
 }
 
 /** `POST /auth/link`: the form of that page. After a mistake it is sent again. */
 export async function useLink(call: Call): Promise<void> {
-  const { auth, request, response } = call;
-  const sent = await readForm(request);
+  const sent = await readForm(call.request);
   const { token } = parse(LinkForm, fieldsIn(sent));
-  const link = await linkOf(auth, token);
-  const action = await actionOf(call, link);
-  const { done, run } = action;
   const form: LinkFields = { ...fieldsWithPasskey(sent), token };
+  let opened: OpenedLink | null = null;
   try {
-    await run(call, form, link);
-    if (link.kind === "confirm" && form.decline !== undefined) response.redirect(303, doneUrl(auth, "declined"));
-    else if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
+    opened = await open(call, token, sent);
+    await press(call, opened, form);
   } catch (error) {
     const isMistake =
       error instanceof Problem && (error.more.faults !== undefined || error.reason === "second factor needed");
-    if (!isMistake) throw error;
-    sendForm(call, action, link, token, stateAfter(error, sent));
+    if (opened !== null && isMistake) return sendForm(call, opened, stateAfter(error, sent));
+    failAtTarget(call, opened === null ? targetOf(call.auth, null, sent) : opened.target, error);
   }
+}
+
+async function press(call: Call, { token, link, target, action }: OpenedLink, form: LinkFields): Promise<void> {
+  const { auth, response } = call;
+  const isDeclined = link.kind === "confirm" && form.decline !== undefined;
+  if (target !== null && !isDeclined) {
+    const user = link.kind === "confirm" ? await confirmLink(call, link, parse(ConfirmationBody, form)) : null;
+    return continueAtTarget(call, target, link, token, user);
+  }
+  await action.run(call, form, link);
+  if (isDeclined) response.redirect(303, doneUrl(auth, "declined"));
+  else if (action.done !== null) response.redirect(303, doneUrl(auth, action.done, link.data.returnTo));
 }
 
 /** The second factor of an account whose e-mail was not confirmed may be that of another person. */
@@ -164,8 +204,12 @@ const optionalCode = (account: Account): Field => ({
   hint: "If you have not enabled a second factor, or have lost it, leave this empty: it is removed.",
 });
 
-async function actionOf(call: Call, { kind, needsProof, account, ...link }: Link): Promise<Action> {
-  const action = ACTIONS[kind];
+async function actionOf(
+  call: Call,
+  { kind, needsProof, account, ...link }: Link,
+  target: Target | null,
+): Promise<Action> {
+  const action = (target && AT_TARGET[kind]) ?? ACTIONS[kind];
   if (action === undefined) throw problem("invalid link");
   if (!needsProof || (await isOwnAccount(call, account!))) return action;
   return link.claims ? UNPROVED : UNPROVED_CHANGE;
@@ -174,36 +218,37 @@ async function actionOf(call: Call, { kind, needsProof, account, ...link }: Link
 const DECLINE = html`<button class="quiet" name="decline" value="true" formnovalidate>This is not my account</button>`;
 
 /** The sign-in, which leads back to the link. */
-function signInLink({ auth }: Call, token: string): Html | null {
+function signInLink({ auth }: Call, { token, target }: OpenedLink): Html | null {
   if (!auth.hasAccountPages) return null;
-  const query = new URLSearchParams({ return_to: `${pathOf(auth, LINK_PATH)}?token=${token}` }).toString();
+  const link = new URLSearchParams({ token, ...target?.sent }).toString();
+  const query = new URLSearchParams({ return_to: `${pathOf(auth, LINK_PATH)}?${link}` }).toString();
   return html`<p><a href="${pathOf(auth, SIGN_IN_PATH)}?${query}">Sign in to the account</a></p>`;
 }
 
-function sendForm(
-  call: Call,
-  { title, about, button, fields: fieldsFor, declines = false }: Action,
-  link: Link,
-  token: string,
-  state: FormState = NEW_FORM,
-): void {
+function sendForm(call: Call, opened: OpenedLink, state: FormState = NEW_FORM): void {
+  const { token, link, target } = opened;
+  const { title, about, button, fields: fieldsFor, declines = false } = opened.action;
   const own = fieldsFor(call.auth, link);
   const isPassword = own.some(({ type }) => type === "password");
-  const account = link.kind === "reset" && link.account?.hasFactor ? link.account : null;
+  const account = link.kind === "reset" && target === null && link.account?.hasFactor ? link.account : null;
   const fields = account === null ? own : [...own, link.keepsFactor ? codeFieldOf(account) : optionalCode(account)];
   const passkey = account && passkeyForCode(call.auth, account);
   const action = pathOf(call.auth, LINK_PATH);
   const username = isPassword ? link.email : null;
   const form = formOf(
     {
-      ...{ action, fields, hidden: { token }, username, isFocused: true },
+      ...{ action, fields, hidden: { token, ...target?.sent }, username, isFocused: true },
       // Without a password, only a sign-in shows whose the account is.
       button: declines && fields.length === 0 ? null : button,
       after: declines ? DECLINE : passkey,
     },
     state,
   );
-  const signIn = declines && !link.claims ? signInLink(call, token) : null;
-  const main = html`<p>${about.replace("{email}", () => link.email)}</p>\n${form}\n${signIn}`;
+  const signIn = declines && !link.claims ? signInLink(call, opened) : null;
+  const values: Readonly<Record<string, string>> = {
+    email: link.email,
+    target: target === null ? "" : new URL(target.returnTo).host,
+  };
+  const main = html`<p>${about.replace(/\{(\w+)\}/g, (_, name: string) => values[name]!)}</p>\n${form}\n${signIn}`;
   sendPage(call, { title, status: state.status, main, hasPasskeyButton: passkey !== null });
 }

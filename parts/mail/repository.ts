@@ -3,10 +3,10 @@ import { writeArray } from "../../db/wire/array-text.ts";
 import { type AuthFunctions, bytes, seconds } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type {
+  AdmittedKind,
   Link as AnyLink,
   MailData,
   RequestedKind,
-  SignInKind,
   TakenToken,
 } from "../../rest-gateway/auth/mail/mails.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
@@ -165,7 +165,7 @@ export class MailRepository {
   /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
   takeToken(
     tokenHash: Buffer,
-    kinds: readonly SignInKind[],
+    kinds: readonly AdmittedKind[],
     address: string,
     epoch: number | null = null,
   ): Promise<TakenToken | null> {

@@ -4,7 +4,7 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { proofIn, requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import type { MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
+import type { Destination, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { FactorProof } from "../../rest-gateway/auth/second-factor.ts";
@@ -19,7 +19,8 @@ import { mailOf } from "./service.ts";
  * that they do not tell whether it has an account.
  */
 export const requestMail = (kind: RequestedKind) => async (call: Call<"none", z.infer<typeof MailBody>>) => {
-  await requestMailFor(call, kind, call.body.email, returnToOf(call.auth, call.body.returnTo));
+  const returnTo = returnToOf(call.auth, call.body.returnTo);
+  await requestMailFor(call, kind, call.body.email, { returnTo });
   return { message: "an e-mail is on its way to this address" };
 };
 
@@ -31,8 +32,8 @@ export function returnToOf({ returnUrls }: Auth, given: string | null | undefine
 }
 
 /** What the client has chosen. */
-export const mailDataOf = ({ request }: Pick<Call, "request">, returnTo: string | null): MailData => ({
-  returnTo,
+export const mailDataOf = ({ request }: Pick<Call, "request">, destination: Destination): MailData => ({
+  ...destination,
   languages: languagesOf(request.headers["accept-language"]),
 });
 
@@ -43,12 +44,12 @@ export async function requestMailFor(
   { auth, request, client }: Requested,
   kind: RequestedKind,
   email: string,
-  returnTo: string | null,
+  destination: Destination,
   newUser?: MailData["newUser"],
 ): Promise<void> {
   const mail = mailOf(auth);
   if (!mail.isOn) throw problem("no mail");
-  const data = { ...mailDataOf({ request }, returnTo), newUser };
+  const data = { ...mailDataOf({ request }, destination), newUser };
   const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
   if (refused === null) return;
   if (refused === "malformed") throw emailRefused(refused);

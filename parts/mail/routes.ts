@@ -124,8 +124,12 @@ export const MAIL_ROUTES: Routes = {
     operationId: "openLink",
     summary: "Open the link of an e-mail",
     description:
-      "A page with a form that uses the link. Opening it changes nothing. Errors are pages if the client accepts HTML.",
-    parameters: [queryParameter("token", "The token of the link.")],
+      "A page with a form that uses the link. Opening it changes nothing. Errors are pages if the client accepts HTML, or in the fragment of `redirect_to`.",
+    parameters: [
+      queryParameter("token", "The token of the link."),
+      queryParameter("wire", "The API over which an application has requested the link."),
+      queryParameter("redirect_to", "The page of the application that the link signs in."),
+    ],
     credential: "none",
     answer: page("The page."),
     problems: [400, 401],

@@ -3,10 +3,10 @@ import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
 import { hashOf } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { CreateMails, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
+import type { CreateMails, MailData, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
-import type { Mail, MailKind, MailValues } from "./kinds.ts";
+import { type Mail, type MailKind, type MailValues, otpTypeOf } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
 import { Templates } from "./templates.ts";
 import { createTransport, type Transport } from "./transports.ts";
@@ -126,7 +126,10 @@ export class MailService {
       code: kind === "sign-in" ? this.#codeOf(id) : "",
       service: new URL(this.#url).host,
       url: this.#url,
-      link: this.#linkOf(kind, token),
+      link: this.#linkOf(kind, token, data),
+      tokenHash: token,
+      type: otpTypeOf(kind, data),
+      redirectTo: data.returnTo ?? "",
       minutes: String(Math.floor(this.settings.mailLinkTtl / 60)),
       newEmail: data.newEmail ?? "",
       time: data.at === undefined ? "" : `${new Date(data.at).toISOString().slice(0, 16).replace("T", " ")} UTC`,
@@ -135,10 +138,33 @@ export class MailService {
     };
   }
 
-  /** A page of the service, or of the application: `https://app.example.com/account/reset?token=…` */
-  #linkOf(kind: MailKind, token: string): string {
+  /**
+   * A page of the service, or of the application: `https://app.example.com/account/reset?token=…&token_hash=…&type=recovery`. An
+   * application that has requested the e-mail over another API gets every type at one page, as its guides have it:
+   * `https://app.example.com/auth/confirm?token_hash=…&type=email&redirect_to=…`
+   */
+  #linkOf(kind: MailKind, token: string, data: MailData): string {
+    const { application, returnTo } = data;
     const { authPagesUrl } = this.settings;
-    return `${authPagesUrl === "" ? `${this.#url}${LINK_PATH}` : `${authPagesUrl.replace(/\/$/, "")}/${kind}`}?token=${token}`;
+    const type = otpTypeOf(kind, data);
+    const query = new URLSearchParams(application && type !== "" && authPagesUrl !== "" ? {} : { token });
+    if (authPagesUrl === "") {
+      if (application && returnTo && type !== "") {
+        query.set("wire", application.wire);
+        query.set("redirect_to", returnTo);
+      }
+      return `${this.#url}${LINK_PATH}?${query}`;
+    }
+    if (type !== "") {
+      query.set("token_hash", token);
+      query.set("type", type);
+    }
+    if (returnTo) {
+      const { origin, pathname, search, hash } = new URL(returnTo);
+      query.set("redirect_to", returnTo);
+      if (origin === new URL(authPagesUrl).origin) query.set("next", pathname + search + hash);
+    }
+    return `${authPagesUrl.replace(/\/$/, "")}/${application && type !== "" ? "confirm" : kind}?${query}`;
   }
 
   /**

@@ -3,8 +3,9 @@ import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import type { TakenToken } from "../../rest-gateway/auth/mail/mails.ts";
+import type { AdmittedKind, TakenToken } from "../../rest-gateway/auth/mail/mails.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import { challengeOf, type SignedIn, signIn } from "../../rest-gateway/auth/tokens.ts";
@@ -17,7 +18,7 @@ const CODE_ATTEMPTS = 5;
 
 /** `POST /auth/login/link`: signs in with the token of an e-mail. */
 export async function signInWithLink(call: Call<"none", z.infer<typeof TokenBody>>): Promise<SignedIn> {
-  return issue(call, await admitLink(call, call.body.token));
+  return issue(call, await admitLink(call, call.body.token, "sign-in"));
 }
 
 /** `POST /auth/login/code`: signs in with the code of an e-mail. A wrong one counts as a failed login of the network. */
@@ -51,11 +52,17 @@ export async function findMailCode({ auth, client }: Coded, email: string, code:
 
 /** The form of the page that the link opens. */
 export async function signInOnPage(call: Call, token: string, { data: { returnTo = null } }: Link): Promise<void> {
-  await signInBrowser(call, await admitLink(call, token), returnTo);
+  await signInBrowser(call, await admitLink(call, token, "sign-in"), returnTo);
 }
 
-async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Promise<AdmittedLogin> {
-  const taken = await mailOf(call.auth).repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
+/** The account of a link, which is taken. Rejects with Problem. */
+export async function admitLink(
+  call: Pick<Call, "auth" | "client">,
+  token: string,
+  kind: AdmittedKind,
+): Promise<AdmittedLogin> {
+  const taking = mailOf(call.auth).repository.takeToken(hashOf(token), [kind], call.client.address);
+  const taken = await taking.catch(refuseRaised);
   if (taken === null) throw problem("invalid link");
   return admitted(call, taken);
 }

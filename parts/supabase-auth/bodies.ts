@@ -26,9 +26,11 @@ const MAX_TOKEN = 4096;
 const MAX_ID_TOKEN = 32_768;
 const email = text(MAX_EMAIL);
 const password = text(MAX_PASSWORD);
+/** Of an application that exchanges a code with its verifier. */
+const pkce = { code_challenge: text(128), code_challenge_method: text(20) };
 const metadata = z.record(z.string(), z.unknown()).refine(isStorableJson, NOT_STORABLE).nullish();
 
-export const SignUp = z.object({ email, phone: text(MAX_EMAIL), password, data: metadata });
+export const SignUp = z.object({ email, phone: text(MAX_EMAIL), password, data: metadata, ...pkce });
 export const PasswordGrant = z.object({ email, phone: text(MAX_EMAIL), password });
 export const RefreshGrant = z.object({ refresh_token: text(MAX_TOKEN) });
 export const UserChange = z.object({
@@ -39,6 +41,7 @@ export const UserChange = z.object({
   nonce: text(MAX_EMAIL),
   data: metadata,
   app_metadata: metadata,
+  ...pkce,
 });
 
 export const PkceGrant = z.object({ auth_code: text(MAX_TOKEN), code_verifier: text(128) });
@@ -54,8 +57,7 @@ export const SsoRequest = z.object({
   domain: text(MAX_EMAIL),
   redirect_to: text(MAX_TOKEN),
   skip_http_redirect: z.boolean().nullish(),
-  code_challenge: text(128),
-  code_challenge_method: text(20),
+  ...pkce,
 });
 export const MailRequest = z.object({
   email,
@@ -63,6 +65,7 @@ export const MailRequest = z.object({
   type: text(20),
   data: metadata,
   create_user: z.boolean().nullish(),
+  ...pkce,
 });
 export const Verification = z.object({
   email,

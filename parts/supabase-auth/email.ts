@@ -1,10 +1,19 @@
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
-import { type MailData, mailsIn, type RequestedKind, type SignInKind } from "../../rest-gateway/auth/mail/mails.ts";
+import {
+  type Destination,
+  type MailCode,
+  type MailData,
+  mailsIn,
+  type RequestedKind,
+  type SignInKind,
+  type TakenToken,
+} from "../../rest-gateway/auth/mail/mails.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { destinationIn } from "./destination.ts";
 import { invalid, refuseUser } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
 import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
@@ -17,22 +26,22 @@ import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
  */
 export async function requestCode(call: AuthCall): Promise<object> {
   const { settings, limits } = call.auth;
-  const { phone, email, data, create_user: creates } = await readAuthBody(call.request, limits, MailRequest);
+  const sent = await readAuthBody(call.request, limits, MailRequest);
+  const { phone, email, data, create_user: creates } = sent;
   if (phone) throw problem("phones off");
-  if (creates === false || !isSignupOpen(settings)) return send(call, "sign-in", email);
+  const destination = destinationIn(call, "magiclink", sent);
+  if (creates === false || !isSignupOpen(settings)) return send(call, "sign-in", email, destination);
   const metadata = data ?? {};
   requireSmall(metadata, settings.userMetadataBytes);
   const address = requireEmail(email ?? "");
-  return send(call, "sign-in", address, {
-    ...{ name: nameOf(address, metadata), metadata },
-  });
+  return send(call, "sign-in", address, destination, { name: nameOf(address, metadata), metadata });
 }
 
-/** `POST /recover`: an e-mail whose link opens the page that sets a password. */
+/** `POST /recover`: an e-mail whose link signs in, so that the application asks for a password, or opens a page that does. */
 export async function requestRecovery(call: AuthCall): Promise<object> {
-  const { phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
-  if (phone) throw problem("phones off");
-  return send(call, "reset", email);
+  const sent = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  if (sent.phone) throw problem("phones off");
+  return send(call, "reset", sent.email, destinationIn(call, "recovery", sent));
 }
 
 /** What can be sent once more. */
@@ -40,9 +49,10 @@ const RESENT: Readonly<Record<string, RequestedKind>> = { signup: "confirm", ema
 
 /** `POST /resend`: the e-mail of a sign-up, or of a change of the e-mail, once more. */
 export async function resendMail(call: AuthCall): Promise<object> {
-  const { type, phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  const sent = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  const { type, phone, email } = sent;
   if (phone || type === "sms" || type === "phone_change") throw problem("phones off");
-  return send(call, ofType(RESENT, type), email);
+  return send(call, ofType(RESENT, type), email, destinationIn(call, type!, sent));
 }
 
 /** Throws Problem. */
@@ -55,7 +65,7 @@ function ofType<Value>(values: Readonly<Record<string, Value>>, type: string | n
 export async function reauthenticate(call: AuthCall): Promise<object> {
   const { user } = await signedInOf(call);
   if (user.email === "") throw invalid("Reauthentication requires the user to have an email or a phone number");
-  await mailsIn(call.auth).request(call, "sign-in", user.email, null);
+  await mailsIn(call.auth).request(call, "sign-in", user.email, {});
   return {};
 }
 
@@ -71,16 +81,11 @@ async function send(
   call: AuthCall,
   kind: RequestedKind,
   email: string | null | undefined,
+  destination: Destination,
   newUser?: MailData["newUser"],
 ): Promise<object> {
-  await mailsIn(call.auth).request(call, kind, requireEmail(email ?? ""), returnToIn(call), newUser);
+  await mailsIn(call.auth).request(call, kind, requireEmail(email ?? ""), destination, newUser);
   return {};
-}
-
-/** `?redirect_to=`: a URL that is not allowed is left out, as on the wire of Supabase. */
-export function returnToIn({ auth, request }: AuthCall): string | null {
-  const { redirect_to: target } = request.query;
-  return typeof target === "string" ? auth.returnUrls.parse(target) : null;
 }
 
 /** What a code or a link may be called, and the e-mails that it may come from. */
@@ -93,23 +98,52 @@ const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
   email_change: ["confirm"],
 };
 
+/** Throws Problem. */
+export const kindsOf = (type: string | null | undefined): readonly SignInKind[] => ofType(TYPES, type);
+
 /** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */
 export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
-  const { auth, request, client } = call;
+  const { auth, request } = call;
   const sent = await readAuthBody(request, auth.limits, Verification);
   const { type, email, phone, token: code, token_hash: link, password } = sent;
   if (phone) throw problem("phones off");
-  const kinds = ofType(TYPES, type);
+  const kinds = kindsOf(type);
   if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
   // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
   const tokenHash = link ? hashOf(link) : await mailsIn(auth).findCode(call, requireEmail(email!), code!);
   if (tokenHash === null) throw problem("mail token invalid");
+  return verifyLink(call, tokenHash, kinds, password);
+}
+
+/** Takes a token of one of these kinds, and signs its user in. */
+export async function verifyLink(
+  call: AuthCall,
+  tokenHash: Buffer,
+  kinds: readonly SignInKind[],
+  password?: string | null,
+): Promise<SessionAnswer> {
   const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
-  const taken = await mailsIn(auth).takeToken(tokenHash, kinds, client.address, epoch).catch(refuseUser);
-  if (taken === null) throw problem("mail token invalid");
+  const taking = mailsIn(call.auth).takeToken(tokenHash, kinds, call.client.address, epoch);
+  return startMailSession(call, await taking.catch(refuseUser), "mail token invalid");
+}
+
+/** With a code of the page of a link. Its token is taken only now: until then, the link can be opened again. */
+export async function grantByMailCode(call: AuthCall, { tokenHash, kind }: MailCode): Promise<SessionAnswer> {
+  const { auth, client } = call;
+  const taking = mailsIn(auth).takeToken(Buffer.from(tokenHash, "hex"), [kind], client.address);
+  return startMailSession(call, await taking.catch(refuseUser), "invalid sign-in code");
+}
+
+/** Rejects with a problem of this reason if no token was taken. */
+async function startMailSession(
+  call: AuthCall,
+  taken: TakenToken | null,
+  reason: "mail token invalid" | "invalid sign-in code",
+): Promise<SessionAnswer> {
+  if (taken === null) throw problem(reason);
   const { account, token: mailToken } = taken;
-  auth.forget(account.id);
-  return startAuthSession(call, account, "otp", { attempt: [], address: client.address, mailToken });
+  call.auth.forget(account.id);
+  return startAuthSession(call, account, "otp", { attempt: [], address: call.client.address, mailToken });
 }
 
 /**

@@ -8,7 +8,7 @@ import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
-import { returnToIn } from "./email.ts";
+import { destinationIn } from "./destination.ts";
 import { invalid } from "./problem.ts";
 import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
 
@@ -44,11 +44,14 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const { user, id, isNew } = await userFor(call, type, email, sent);
   const token = newSecret();
   const code = String(randomInt(1_000_000)).padStart(6, "0");
-  const returnTo = returnToIn(call);
   const seconds = type === "invite" ? INVITATION_SECONDS : auth.settings.mailLinkTtl;
   const verified = isNew && type === "magiclink" ? "signup" : type;
+  const { returnTo, application } = destinationIn(call, type === "email_change_new" ? "email_change" : verified);
+  const data = { returnTo: returnTo ?? new URL("/", auth.url).href, application: { ...application!, isDirect: true } };
+  // The password of a new user is that of the service key.
+  const owner = isNew && { byOperator: true as const };
   await adminUsersOf(call).addToken(
-    { kind: KINDS[verified], userId: id, data: { returnTo, ...change } },
+    { kind: KINDS[verified], userId: id, data: { ...data, ...owner, ...change } as LinkToken["data"] },
     { tokenHash: hashOf(token), codeHash: mailsIn(auth).hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
   );
@@ -56,7 +59,7 @@ export async function generateLink(call: AuthCall): Promise<object> {
     ...user,
     action_link: `${auth.url}${LINK_PATH}?token=${token}`,
     ...{ email_otp: code, hashed_token: token, verification_type: verified },
-    redirect_to: returnTo ?? new URL("/", auth.url).href,
+    redirect_to: data.returnTo,
   };
 }
 
@@ -68,8 +71,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   if (!auth.mails?.isOn) throw problem("no mail");
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
-  const returnTo = returnToIn(call);
-  await adminUsersOf(call).invite(id, email, returnTo, client.address);
+  await adminUsersOf(call).invite(id, email, destinationIn(call, "invite"), client.address);
   return user;
 }
 

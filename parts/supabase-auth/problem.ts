@@ -86,6 +86,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "no e-mail": ["email_address_invalid"],
   "e-mail taken": ["email_exists", 422],
   "mail token invalid": ["otp_expired"],
+  "invalid link": ["otp_expired", 403, "Email link is invalid or has expired"],
   "no mail": ["email_provider_disabled", 422],
   "too many mails": ["over_email_send_rate_limit"],
   "no administrator": ["not_admin"],

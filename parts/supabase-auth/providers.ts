@@ -2,10 +2,13 @@ import type { z } from "zod";
 import type { ProviderSettings } from "../../config/provider-entry.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
+import type { MailCode } from "../../rest-gateway/auth/mail/mails.ts";
 import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
+import { challengeOf } from "./destination.ts";
+import { grantByMailCode } from "./email.ts";
 import { linkingOf, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
@@ -77,7 +80,7 @@ function startIn(
   const target = sent.get("redirect_to");
   // A URL that is not allowed is replaced, as on the wire of Supabase.
   const returnTo = (target && returnUrls.parse(target)) || new URL("/", url).href;
-  return { mode, returnTo, challenge: challengeIn(sent), wire: WIRE };
+  return { mode, returnTo, challenge: challengeOf(Object.fromEntries(sent)), wire: WIRE };
 }
 
 /** What signs in at a provider of this name. Throws Problem. */
@@ -87,19 +90,13 @@ function requireProvider({ auth }: AuthCall, name: string): Federated {
   throw invalid(`Unsupported provider: provider ${name.slice(0, 50)} could not be found`);
 }
 
-function challengeIn(sent: URLSearchParams): string | null {
-  const challenge = sent.get("code_challenge") || null;
-  if (challenge === null) return null;
-  const isHash = (sent.get("code_challenge_method") ?? "").toLowerCase() === "s256";
-  if (isHash && /^[\w-]{43}$/.test(challenge)) return challenge;
-  throw invalid("code_challenge must be the SHA-256 of the verifier in base64url, with code_challenge_method=s256");
-}
-
-/** `POST /token?grant_type=pkce`: exchanges the code with which a sign-in at a provider has continued. */
+/** `POST /token?grant_type=pkce`: exchanges the code with which a sign-in at a provider, or the link of an e-mail, has continued. */
 export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
   const { auth_code: code, code_verifier: verifier } = await readAuthBody(request, auth.limits, PkceGrant);
   if (!code || !verifier) throw invalid("invalid request: both auth code and code verifier should be non-empty");
+  const mail = await auth.codes.take<MailCode>(code, "mail", verifier);
+  if (mail !== null) return grantByMailCode(call, mail);
   if (auth.federated === null) throw problem("invalid sign-in code");
   const { account, ...login } = await auth.federated.admitCode(code, verifier, client);
   return startAuthSession(call, account, providerMethodOf(login), login);

@@ -9,6 +9,7 @@ import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
+import { destinationIn } from "./destination.ts";
 import { invalid, refuseUser } from "./problem.ts";
 import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
 
@@ -18,7 +19,8 @@ import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts
  */
 export async function signUp(call: AuthCall): Promise<SessionAnswer | UnconfirmedUser> {
   const { auth, request, client } = call;
-  const { email, phone, password, data } = await readAuthBody(request, auth.limits, SignUp);
+  const sent = await readAuthBody(request, auth.limits, SignUp);
+  const { email, phone, password, data } = sent;
   if (phone) throw problem("phones off");
   if (!email && !password) return signUpAnonymously(call, data ?? {});
   if (!email) throw invalid("To signup, please provide your email");
@@ -30,7 +32,8 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const fields = { name: nameOf(address, metadata), email: address };
   const languages = languagesOf(request.headers["accept-language"]);
   const user = { fields, username: null, metadata, isByOperator: false, languages };
-  const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
+  const destination = destinationIn(call, "signup", sent);
+  const id = await auth.registration.register({ ...user, destination }, password, client.address).catch(refuseUser);
   if (auth.settings.emailConfirm === "required") {
     auth.mails?.markBrowser(call, id);
     return unconfirmed(call, id, address, metadata);

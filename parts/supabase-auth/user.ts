@@ -4,6 +4,7 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { Scope } from "../../rest-gateway/auth/own-sessions.ts";
 import { emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
 import {
   type AuthCall,
@@ -13,6 +14,7 @@ import {
   type SignedIn,
   signedInOf,
 } from "./call.ts";
+import { destinationIn } from "./destination.ts";
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
@@ -39,7 +41,9 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   let isPending = false;
   if (changesEmail) {
     const { userId: id, session } = signedIn;
-    const outcome = await auth.repository.changeEmail({ id, session }, email, client.address).catch(refuseRaised);
+    const languages = languagesOf(request.headers["accept-language"]);
+    const mail = { ...destinationIn(call, "email_change", sent), languages };
+    const outcome = await auth.repository.changeEmail({ id, session }, email, client.address, mail).catch(refuseRaised);
     if (outcome === "ended") throw problem("session ended");
     if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
     isPending = outcome === "pending" && !signedIn.user.is_anonymous;

@@ -6,7 +6,7 @@ import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
 import { normalizedEmail } from "./login-names.ts";
-import type { MailData } from "./mail/mails.ts";
+import type { Destination, MailData } from "./mail/mails.ts";
 import type { PublicUser } from "./public-users.ts";
 
 /** `id` is that of the application, as text. */
@@ -16,7 +16,10 @@ export type Found = { readonly id: string; readonly user: PublicUser };
 export type LinkToken = {
   readonly kind: "confirm" | "sign-in" | "reset";
   readonly userId: string;
-  readonly data: Pick<MailData, "returnTo" | "newEmail">;
+  readonly data: Pick<MailData, "returnTo" | "newEmail" | "application"> & {
+    /** Whether the account is the operator's: the link needs no proof that it is that of the recipient. */
+    readonly byOperator?: true;
+  };
 };
 
 /** What an administrator changes; what is missing stays. */
@@ -146,8 +149,8 @@ export class AdminUsers {
   }
 
   /** Adds an invitation of a user who exists. */
-  async invite(userId: string, email: string, returnTo: string | null, address: string): Promise<void> {
-    const values = [userId, email, JSON.stringify({ returnTo }), address || null, this.#functions.now()];
+  async invite(userId: string, email: string, destination: Destination, address: string): Promise<void> {
+    const values = [userId, email, JSON.stringify(destination), address || null, this.#functions.now()];
     await this.#functions.call("invite_user($1, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   }
 

@@ -1,6 +1,7 @@
 import type { Config } from "../../config/config.ts";
 import { forSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
+import type { Destination } from "./mail/mails.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
@@ -16,6 +17,7 @@ export type NewUser = {
   readonly isByOperator: boolean;
   /** Those of the client, for the e-mail that it gets. */
   readonly languages: readonly string[];
+  readonly destination?: Destination;
 };
 
 export type RegistrationOptions = {

@@ -5,6 +5,7 @@ import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import type { AuthLimits } from "./limits.ts";
 import { normalizedEmail } from "./login-names.ts";
+import type { MailData } from "./mail/mails.ts";
 import { isSignupOpen, type NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type {
@@ -87,7 +88,7 @@ export class AuthRepository {
    * hears of it. Rejects with the errors of the database.
    */
   async register(
-    { fields, username, metadata = {}, isByOperator, languages }: NewUser,
+    { fields, username, metadata = {}, isByOperator, languages, destination }: NewUser,
     passwordHash: string,
   ): Promise<string | null> {
     const values = [
@@ -96,7 +97,7 @@ export class AuthRepository {
       passwordHash,
       JSON.stringify(metadata),
       String(isByOperator),
-      JSON.stringify({ languages }),
+      JSON.stringify({ ...destination, languages }),
     ];
     const call = "register($1::jsonb, $2, $3, $4::jsonb, $5::boolean, $6::jsonb)";
     const id = await this.#functions.call<string | number | null>(call, values);
@@ -149,10 +150,15 @@ export class AuthRepository {
     return this.#functions.call("replace_hash($1, $2, $3)", [id, passwordHash, newHash]);
   }
 
-  /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
-  changeEmail({ id, session }: CurrentSignIn, given: string, address: string): Promise<EmailOutcome> {
-    const values = [id, normalizedEmail(given), address || null, session];
-    return this.#functions.call("change_email($1, $2, $3::inet, $4::uuid)", values);
+  /** Changes the e-mail of a user, and the e-mail that the user signs in with. `mail` is about the e-mail that confirms it. */
+  changeEmail(
+    { id, session }: CurrentSignIn,
+    given: string,
+    address: string,
+    mail: MailData = {},
+  ): Promise<EmailOutcome> {
+    const values = [id, normalizedEmail(given), address || null, session, JSON.stringify(mail)];
+    return this.#functions.call("change_email($1, $2, $3::inet, $4::uuid, $5::jsonb)", values);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */

@@ -92,8 +92,9 @@ export async function startMailServer(
 
 /** The link in an e-mail, and its token. */
 export function linkIn({ text }: Pick<ReceivedMail, "text">): { readonly url: string; readonly token: string } {
-  const [url = ""] = /http\S+\?token=\S+/.exec(text) ?? [];
-  return { url, token: new URL(url).searchParams.get("token")! };
+  const [url = ""] = /http\S+\?token(_hash)?=\S+/.exec(text) ?? [];
+  const { searchParams } = new URL(url);
+  return { url, token: (searchParams.get("token") ?? searchParams.get("token_hash"))! };
 }
 
 function parse(raw: string, to: readonly string[]): ReceivedMail {

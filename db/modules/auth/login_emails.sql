@@ -228,7 +228,8 @@ end $$;
 comment on function auth_private.change_email(auth.user_id, text, text) is
   'Changes the e-mail that an account signs in with, or adds the first one; the hook new_email does so for its user.';
 
-create or replace function auth_private.request_email(user_id auth.user_id, email text) returns text
+create or replace function auth_private.request_email(user_id auth.user_id, email text, mail jsonb default '{}')
+returns text
 language plpgsql volatile set search_path = '' as $$
 declare
   current constant text := (
@@ -252,18 +253,18 @@ begin
     where e.user_id <> request_email.user_id
       and auth_private.email_key(e.email) = auth_private.email_key(request_email.email))
   then
-    perform auth_private.add_limited_mail('account-exists', null, request_email.email, '{}');
+    perform auth_private.add_limited_mail('account-exists', null, request_email.email, request_email.mail);
   else
     perform auth_private.add_limited_mail(
       'confirm',
       request_email.user_id,
       request_email.email,
-      jsonb_strip_nulls(jsonb_build_object('from', current)));
+      request_email.mail || jsonb_strip_nulls(jsonb_build_object('from', current)));
   end if;
   return 'pending';
 end $$;
 
-comment on function auth_private.request_email(auth.user_id, text) is $$
+comment on function auth_private.request_email(auth.user_id, text, jsonb) is $$
 Unless EMAIL_CONFIRM=off, an account signs in with another e-mail after the link that it has received was used:
 "pending".
 The answer is the same for an address that is taken, whose owner hears of that. "too many": beyond five e-mails
@@ -281,7 +282,7 @@ comment on function auth_private.act_for(auth.user_id) is
   'What follows in the transaction counts as done by the user, for triggers of the application.';
 
 create or replace function auth_api.change_email(
-  user_id auth.user_id, email text, address inet, session uuid)
+  user_id auth.user_id, email text, address inet, session uuid, mail jsonb default '{}')
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare outcome text := 'changed';
@@ -289,7 +290,7 @@ begin
   perform set_config('request.address', coalesce(host(change_email.address), ''), true);
   perform auth_private.act_for(change_email.user_id);
   if auth_api.setting('email_confirm') <> 'off' then
-    outcome := auth_private.request_email(change_email.user_id, change_email.email);
+    outcome := auth_private.request_email(change_email.user_id, change_email.email, change_email.mail);
   else
     perform auth_private.change_email(change_email.user_id, change_email.email, 'owner');
   end if;
@@ -303,9 +304,9 @@ exception
   when program_limit_exceeded then return 'too often';
 end $$;
 
-comment on function auth_api.change_email(auth.user_id, text, inet, uuid) is $$
+comment on function auth_api.change_email(auth.user_id, text, inet, uuid, jsonb) is $$
 Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
 "ended": the session that the user is signed in with, if any, has ended, or the account is disabled; "pending" or
 "too many", as request_email; "taken" or reserved for another account; "malformed"; or "too often": the account has 20
-reserved e-mails.
+reserved e-mails. `mail` is the data of the e-mail that confirms.
 $$;

@@ -240,7 +240,7 @@ create or replace function auth_api.confirm_email(
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  token constant auth_private.one_time_tokens := auth_private.take_token(
+  token auth_private.one_time_tokens := auth_private.take_token(
     confirm_email.token_hash, 'confirm', confirm_email.now);
   is_own boolean;
 begin
@@ -270,6 +270,13 @@ begin
   end if;
   perform auth_private.take_email(token);
   perform auth_private.confirm_account(token.user_id, confirm_email.address, confirm_email.now);
+  if token.data -> 'application' ? 'challenge' then
+    -- The link leads to the application again, until that has exchanged a code of it.
+    token.kind := 'confirmed';
+    token.data := token.data - 'from';
+    insert into auth_private.one_time_tokens
+    select token.*;
+  end if;
   return json_build_object('outcome', 'confirmed', 'user', token.user_id);
 exception
   -- Another account has got the address in the meantime, or this one has 20 others that are reserved.
@@ -283,7 +290,8 @@ asked for that: {outcome, user}. Null if the token is not valid. It needs a proo
 of the mailbox: `proved_epoch` is the epoch of the account for which the client has proved it. Otherwise all that was
 made before ends, and the new password is set. Without one, for an account with a second factor from a time when its
 e-mail was confirmed, for a change of the e-mail, and while one can be undone, the outcome is "unproved", and the token
-stays valid.
+stays valid. With the challenge of an application it becomes one of the kind "confirmed", which confirms nothing more:
+only a code of the application takes it.
 $$;
 
 create or replace function auth_api.decline_confirmation(token_hash bytea, address inet, now timestamptz)
@@ -392,6 +400,9 @@ begin
       null,
       take_mail_token.address,
       take_mail_token.now);
+    delete from auth_private.one_time_tokens as t
+    where t.token_hash = take_mail_token.token_hash
+      and t.kind = 'confirmed';
     account := auth_api.account_of((confirmed ->> 'user')::auth.user_id);
     if confirmed ->> 'outcome' = 'unproved' and not auth_private.only_claims(found_token) then
       return null;

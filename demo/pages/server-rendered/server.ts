@@ -59,7 +59,7 @@ async function answer(
   }
   // Another site could sign a visitor in to an account of its own.
   const isOwn = request.method === "POST" && request.headers.origin === `http://${request.headers.host}`;
-  const action = isOwn ? (ACTIONS[pathname] ?? linkAction(pathname)) : undefined;
+  const action = isOwn ? (ACTIONS[pathname] ?? linkAction(pathname, searchParams)) : undefined;
   if (action === undefined) return send(response, 404, "<p>There is no such page.</p>");
   const { error, next } = await action(client, await formOf(request), invite);
   if (error === null) redirect(response, next);
@@ -121,31 +121,31 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-/** The links of e-mails, which lead here with AUTH_PAGES_URL=http://localhost:5174/link. */
+/** The links of e-mails, which lead to /link/confirm with AUTH_PAGES_URL=http://localhost:5174/link, by their `type`. */
 const LINKS = {
-  confirm: { type: "signup", button: "Confirm your e-mail", next: "/" },
-  reset: { type: "recovery", button: "Choose a new password", next: "/password" },
-  "sign-in": { type: "magiclink", button: "Sign in", next: "/" },
+  signup: { type: "signup", button: "Confirm your e-mail", next: "/" },
+  recovery: { type: "recovery", button: "Choose a new password", next: "/password" },
+  email: { type: "email", button: "Sign in", next: "/" },
   // Of `auth.admin.inviteUserByEmail`, which creates the user.
-  invitation: { type: "invite", button: "Accept the invitation", next: "/password" },
+  invite: { type: "invite", button: "Accept the invitation", next: "/password" },
 } as const;
 
-const linkIn = (pathname: string) => {
-  const name = pathname.replace(/^\/link\//, "");
-  return Object.hasOwn(LINKS, name) ? LINKS[name as keyof typeof LINKS] : undefined;
-};
+function linkIn(pathname: string, query: URLSearchParams) {
+  const type = query.get("type") ?? "";
+  return pathname === "/link/confirm" && Object.hasOwn(LINKS, type) ? LINKS[type as keyof typeof LINKS] : undefined;
+}
 
 /** Mail servers open links too: the button uses the link. */
 function linkPage(pathname: string, query: URLSearchParams): string | undefined {
-  const link = linkIn(pathname);
+  const link = linkIn(pathname, query);
   if (link === undefined) return undefined;
-  const token = escapeHtml(query.get("token") ?? "");
+  const token = escapeHtml(query.get("token_hash") ?? "");
   const fields = link.type === "signup" ? REGISTERED : "";
   return `<form method="post">${fields}<input type="hidden" name="token" value="${token}"><button>${link.button}</button></form>`;
 }
 
-function linkAction(pathname: string): Action | undefined {
-  const link = linkIn(pathname);
+function linkAction(pathname: string, query: URLSearchParams): Action | undefined {
+  const link = linkIn(pathname, query);
   if (link === undefined) return undefined;
   return async ({ auth }, form) => {
     const password = text(form, "password") || null;

@@ -18,12 +18,12 @@ export type Mails = {
   readonly tasks: TaskList;
   /** The e-mails that are kept, newest first, as they would be sent. */
   kept(total: number): Promise<readonly KeptMail[]>;
-  /** Requests an e-mail for an address; the same for every address. `returnTo` is a URL that is allowed. */
+  /** Requests an e-mail for an address; the same for every address. */
   request(
     call: MailCall,
     kind: RequestedKind,
     email: string,
-    returnTo: string | null,
+    destination: Destination,
     newUser?: MailData["newUser"],
   ): Promise<void>;
   /** The sign-in with the code of an e-mail. */
@@ -37,7 +37,7 @@ export type Mails = {
   /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
   takeToken(
     tokenHash: Buffer,
-    kinds: readonly SignInKind[],
+    kinds: readonly AdmittedKind[],
     address: string,
     epoch?: number | null,
   ): Promise<TakenToken | null>;
@@ -76,6 +76,27 @@ export type RequestedKind = "confirm" | "reset" | "sign-in" | "change";
 /** The kinds of e-mails whose links and codes sign in. */
 export type SignInKind = "sign-in" | "confirm" | "reset";
 
+/** Where the user continues after a link. `returnTo` is a URL that is allowed. */
+export type Destination = Pick<MailData, "returnTo" | "application">;
+
+/** An application that has requested an e-mail over another API than `/auth`: with the link, it is signed in at `returnTo`. */
+export type Application = {
+  /** The name of the API. */
+  readonly wire: string;
+  /** What the API calls the link, such as `magiclink`. */
+  readonly type: string;
+  /** The S256 challenge of its verifier; it gets tokens without one. */
+  readonly challenge?: string;
+  /** Whether the link needs no press, because the service key has created it. */
+  readonly isDirect?: true;
+};
+
+/** What a sign-in code after the link of an e-mail stands for: the SHA-256 of its token, in hex, and its kind. */
+export type MailCode = { readonly tokenHash: string; readonly kind: AdmittedKind };
+
+/** "confirmed" is a confirmation that was used, until its application has exchanged a code. */
+export type AdmittedKind = SignInKind | "confirmed";
+
 export type KeptMail = {
   readonly id: string;
   readonly to: string;
@@ -95,6 +116,7 @@ export type MailData = {
   readonly device?: string | null;
   /** Where the user continues; a URL of an allowed origin. */
   readonly returnTo?: string | null;
+  readonly application?: Application;
   readonly languages?: readonly string[];
   /** The user whom the code creates if the address has no account. */
   readonly newUser?: { readonly name: string; readonly metadata: object } | undefined;

@@ -283,7 +283,7 @@ describe("with pages of the application", () => {
     const { url } = await server
       .next("ada@example.com", /^Reset/)
       .then(({ text }) => ({ url: /https\S+/.exec(text)![0] }));
-    expect(url).toMatch(/^https:\/\/app\.example\/#\/account\/reset\?token=[\w-]{43}$/);
+    expect(url).toMatch(/^https:\/\/app\.example\/#\/account\/reset\?token=([\w-]{43})&token_hash=\1&type=recovery$/);
   });
 
   test("the page of a link that is already in an e-mail still works, with the name of the service", async () => {

@@ -13,6 +13,7 @@ import { languagesOf } from "../../../rest-gateway/conventions/languages.ts";
 const VALUES: MailValues = {
   ...{ email: "a&b@test.example", service: "api.test.example", url: "https://api.test.example", minutes: "60" },
   ...{ link: "https://api.test.example/auth/link?token=t", token: "t", code: "493021", newEmail: "c@test.example" },
+  ...{ tokenHash: "t", type: "recovery", redirectTo: "https://app.test.example/welcome" },
   ...{ time: "2026-11-24 08:00 UTC", address: "203.0.113.7", device: "Firefox on Linux" },
 };
 
