@@ -3,7 +3,6 @@ import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
-import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
@@ -55,9 +54,10 @@ export async function generateLink(call: AuthCall): Promise<object> {
     { tokenHash: hashOf(token), codeHash: mailsIn(auth).hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
   );
+  const query = new URLSearchParams({ token, type: application!.type, redirect_to: data.returnTo });
   return {
     ...user,
-    action_link: `${auth.url}${LINK_PATH}?token=${token}`,
+    action_link: `${auth.url}/auth/v1/verify?${query}`,
     ...{ email_otp: code, hashed_token: token, verification_type: verified },
     redirect_to: data.returnTo,
   };

@@ -22,6 +22,7 @@ import type { AuthCall } from "./call.ts";
 import { reauthenticate, requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { generateLink, inviteUser } from "./links.ts";
+import { openLink } from "./opened-links.ts";
 import {
   addPasskey,
   beginPasskey,
@@ -50,6 +51,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /otp": requestCode,
   "POST /recover": requestRecovery,
   "POST /resend": resendMail,
+  "GET /verify": openLink,
   "POST /verify": verifyCode,
   "GET /reauthenticate": reauthenticate,
   "GET /user": readUser,

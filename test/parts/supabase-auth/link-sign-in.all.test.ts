@@ -271,6 +271,102 @@ describe("with a challenge", () => {
   });
 });
 
+describe("GET /auth/v1/verify", () => {
+  const verify = ({ service }: AuthService, query: Record<string, string>) =>
+    `${service().url}/auth/v1/verify?${new URLSearchParams(query)}`;
+
+  test("of a template of the application leads to the page of the link, and then to the application", async () => {
+    const { email } = await off.newUser();
+    const client = clientOf(off, "pkce");
+    await client.auth.signInWithOtp({ email, options: { emailRedirectTo: WELCOME } });
+    const { token } = await received(email);
+    const url = verify(off, { token, type: "magiclink", redirect_to: "https://other.example/app" });
+    for (const method of ["HEAD", "GET"]) expect((await fetch(url, { method })).status).toBe(200);
+    const next = found((await press(off, await open(url))).url);
+    expect(next.page).toBe("https://other.example/app");
+    expect((await client.auth.exchangeCodeForSession(next.query.get("code")!)).error).toBeNull();
+    const { page, fragment } = found((await open(url)).location);
+    expect([page, Object.fromEntries(fragment)]).toEqual([
+      "https://other.example/app",
+      {
+        error: "access_denied",
+        error_code: "otp_expired",
+        error_description: "Email link is invalid or has expired",
+        sb: "",
+      },
+    ]);
+  });
+
+  test("keeps the page of a confirmation that needs a proof, and of a link without a URL to return to", async () => {
+    const email = address();
+    await required.client().auth.signUp({ email, password: PASSWORD });
+    const { token } = await received(email, /^Confirm/);
+    const page = await open(verify(required, { token, type: "signup", redirect_to: WELCOME }));
+    expect(fieldsOf(page)).toContain("decline");
+    expect((await press(required, page)).status).toBe(400);
+    expect(fieldsOf(await open(verify(required, { token, type: "signup" })))).not.toContain("redirect_to");
+    // Another type of link.
+    const { fragment } = found(
+      (await open(verify(required, { token, type: "recovery", redirect_to: WELCOME }))).location,
+    );
+    expect(fragment.get("error_code")).toBe("otp_expired");
+    const { location } = await open(verify(required, { token, type: "sms", redirect_to: WELCOME }));
+    expect(found(location).fragment.get("error_code")).toBe("validation_failed");
+  });
+
+  test.each(["magiclink", "recovery", "invite", "signup", "email_change_new"] as const)(
+    "of admin.generateLink signs in at once: %s",
+    async (type) => {
+      const isNew = type === "invite" || type === "signup";
+      const email = isNew ? address() : (await off.newUser()).email;
+      const { data, error } = await off.client("service_role").auth.admin.generateLink({
+        ...{ type: type as "signup", email, options: { redirectTo: WELCOME } },
+        ...(type === "signup" ? { password: PASSWORD } : ({} as { password: string })),
+        ...(type === "email_change_new" && { newEmail: address() }),
+      });
+      expect(error).toBeNull();
+      const { action_link: url } = data.properties!;
+      // Scanners that do not read the answer spend nothing.
+      await fetch(url, { method: "HEAD", redirect: "manual" });
+      const { status, location } = await open(url);
+      expect(status).toBe(303);
+      const client = clientOf(off, "implicit");
+      const ofLink = type === "email_change_new" ? "email_change" : type;
+      const signedIn = await signInAt(client, "implicit", location, ofLink);
+      expect([signedIn.error, signedIn.data.user!.id]).toEqual([null, data.user!.id]);
+      expect(signedIn.data.user!.email_confirmed_at).toBeTypeOf("string");
+      expect(found((await open(url)).location).fragment.get("error_code")).toBe("otp_expired");
+      if (type === "signup")
+        expect((await off.client().auth.signInWithPassword({ email, password: PASSWORD })).error).toBeNull();
+    },
+  );
+
+  test("of admin.generateLink goes to no other origin", async () => {
+    const { email } = await off.newUser();
+    const options = { redirectTo: "https://evil.example/" };
+    const { data } = await off.client("service_role").auth.admin.generateLink({ type: "magiclink", email, options });
+    const url = new URL(data.properties!.action_link);
+    expect(url.searchParams.get("redirect_to")).toBe(`${off.service().url}/`);
+    url.searchParams.set("redirect_to", "https://evil.example/");
+    const { page, fragment } = found((await open(url.href)).location);
+    expect([page, fragment.has("access_token")]).toEqual([`${off.service().url}/`, true]);
+  });
+
+  test("of admin.generateLink keeps nothing that another person has registered for the address", async () => {
+    const email = address();
+    const theirs = off.client();
+    await theirs.auth.signUp({ email, password: "Mallorys-Horse-7!" });
+    const { data } = await off
+      .client("service_role")
+      .auth.admin.generateLink({ type: "signup", email, password: PASSWORD });
+    const { location } = await open(data.properties!.action_link);
+    expect(found(location).fragment.has("access_token")).toBe(true);
+    expect((await theirs.auth.getUser()).error).not.toBeNull();
+    const signIn = await off.client().auth.signInWithPassword({ email, password: "Mallorys-Horse-7!" });
+    expect(failureOf(signIn)).toEqual([400, "invalid_credentials"]);
+  });
+});
+
 describe("a stranger's", () => {
   test("URL to return to gets no session, wherever it is named", async () => {
     const { email } = await off.newUser();
@@ -288,6 +384,9 @@ describe("a stranger's", () => {
       const page = await open(`${off.service().url}/auth/link?${query}`);
       expect([page.status, page.location]).toEqual([200, null]);
       expect(page.text).not.toContain("evil");
+      const verify = new URLSearchParams({ token: "unknown", type: "magiclink", redirect_to: target });
+      const refused = await open(`${off.service().url}/auth/v1/verify?${verify}`);
+      expect([refused.status, refused.location]).toEqual([403, null]);
       const expired = await open(
         `${off.service().url}/auth/link?${new URLSearchParams({ token: "x", wire: "v1", redirect_to: target })}`,
       );

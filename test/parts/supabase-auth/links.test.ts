@@ -19,8 +19,9 @@ describe("supabase.auth.admin.generateLink", () => {
     const { email, id } = await newUser();
     const { properties, user } = await link("magiclink", email);
     expect([user!.id, properties!.verification_type]).toEqual([id, "magiclink"]);
-    expect(properties!.action_link).toBe(`${service().url}/auth/link?token=${properties!.hashed_token}`);
     const token = properties!.hashed_token;
+    const query = new URLSearchParams({ token, type: "magiclink", redirect_to: `${service().url}/` });
+    expect(properties!.action_link).toBe(`${service().url}/auth/v1/verify?${query}`);
     const signIn = () => client().auth.verifyOtp({ token_hash: token, type: "magiclink" });
     expect((await signIn()).data.user!.id).toBe(id);
     expect(failureOf(await signIn())).toEqual([403, "otp_expired"]);
