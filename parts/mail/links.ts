@@ -108,6 +108,9 @@ const AT_TARGET: Partial<Readonly<Record<string, Action>>> = {
   },
 };
 
+const ENDS_PASSWORD =
+  "The address was never confirmed: the password of the account, and everything that was set up before, ends.";
+
 /** The page of a confirmation in a browser that is not that of the account, or of an address that another person has entered. */
 const UNPROVED: Action = {
   ...ACTIONS.confirm!,
@@ -211,6 +214,8 @@ async function actionOf(
 ): Promise<Action> {
   const action = (target && AT_TARGET[kind]) ?? ACTIONS[kind];
   if (action === undefined) throw problem("invalid link");
+  if (kind === "sign-in" && account && account.emailConfirmedAt === null && account.passwordHash && !account.hasFactor)
+    return { ...action, about: `${action.about} ${ENDS_PASSWORD}` };
   if (!needsProof || (await isOwnAccount(call, account!))) return action;
   return link.claims ? UNPROVED : UNPROVED_CHANGE;
 }

@@ -38,7 +38,6 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     if (sent.password && !changesEmail) throw problem("password without e-mail");
   } else if (changesEmail || sent.password)
     await requireProof(call, signedIn, sent.current_password ?? null, sent.nonce);
-  let isPending = false;
   if (changesEmail) {
     const { userId: id, session } = signedIn;
     const languages = languagesOf(request.headers["accept-language"]);
@@ -46,7 +45,6 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     const outcome = await auth.repository.changeEmail({ id, session }, email, client.address, mail).catch(refuseRaised);
     if (outcome === "ended") throw problem("session ended");
     if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
-    isPending = outcome === "pending" && !signedIn.user.is_anonymous;
   }
   if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
@@ -55,10 +53,7 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
   auth.forget(signedIn.userId);
-  const changed = (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user;
-  return isPending
-    ? { ...changed, new_email: email, email_change_sent_at: new Date(auth.clock()).toISOString() }
-    : changed;
+  return (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user;
 }
 
 /** A stolen token is not enough to take an account over: requires a recent sign-in, the current password, or the code of an e-mail. */

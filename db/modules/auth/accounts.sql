@@ -495,8 +495,7 @@ begin
     and m.data ? 'from';
   delete from auth_private.one_time_tokens as t
   where t.user_id = end_pending_change.user_id
-    and t.kind = 'confirm'
-    and t.data ? 'from';
+    and (t.kind = 'change' or t.kind = 'confirm' and t.data ? 'from');
 end $$;
 
 comment on function auth_private.end_pending_change(auth.user_id) is

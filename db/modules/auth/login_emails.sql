@@ -248,6 +248,20 @@ begin
   then return 'too often'; end if;
   if not auth_private.count_mail('change of e-mail', request_email.user_id::text) then return 'too many'; end if;
 
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = request_email.user_id
+    and t.kind = 'change';
+  -- Only shows what the user has requested, also if the address is taken: no one knows its token.
+  insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, expires_at)
+  select
+    sha256(gen_random_uuid()::text::bytea),
+    'change',
+    request_email.user_id,
+    current,
+    jsonb_build_object('newEmail', request_email.email),
+    now() + interval '1 hour'
+  where current is not null;
+
   if exists (
     select from auth_private.login_emails as e
     where e.user_id <> request_email.user_id

@@ -309,8 +309,9 @@ begin
     and m.email = token.email;
   delete from auth_private.one_time_tokens as t
   where t.user_id = token.user_id
-    and t.kind = 'confirm'
-    and t.email = token.email;
+    and (
+      t.kind = 'confirm' and t.email = token.email
+      or t.kind = 'change' and t.data ->> 'newEmail' = token.email);
   perform auth_api.note_event(
     'confirmation_declined', token.user_id, decline_confirmation.address,
     jsonb_build_object('email', token.email), decline_confirmation.now);

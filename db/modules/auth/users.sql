@@ -12,7 +12,8 @@ comment on function auth_private.merged(jsonb, jsonb) is
 
 create or replace function auth_private.identities_of(account auth_private.accounts, email text) returns jsonb
 language sql stable set search_path = '' as $$
-  -- The password is the identity "email". Its id is that of the user, because there is one.
+  -- The mailbox, with or without a password, is the identity "email", but not of a user who only signs in at a
+  -- provider. Its id is that of the user, because there is one.
   select coalesce(jsonb_agg(each.identity order by each.created_at), '[]')
   from (
     select account.created_at, jsonb_build_object(
@@ -28,8 +29,10 @@ language sql stable set search_path = '' as $$
         'email', email,
         'created_at', account.created_at,
         'updated_at', account.updated_at) as identity
-    where account.password_hash is not null
-      and email is not null
+    where email is not null
+      and (
+        account.password_hash is not null
+        or not exists (select from auth_private.identities as n where n.user_id = account.user_id))
     union all
     select i.linked_at, jsonb_build_object(
         'identity_id', i.id,
@@ -61,6 +64,19 @@ language sql stable security definer set search_path = '' as $$
       'email_confirmed_at', a.email_confirmed_at,
       'confirmed_at', a.email_confirmed_at,
       'invited_at', a.invited_at,
+      'confirmation_sent_at', coalesce(
+        (
+          select max(t.created_at)
+          from auth_private.one_time_tokens as t
+          where t.user_id = a.user_id
+            and t.kind = 'confirm'
+            and not t.data ? 'from'
+            -- Not of an anonymous user: an address that is taken would have none.
+            and t.email = e.email
+        ),
+        a.invited_at),
+      'new_email', c.data ->> 'newEmail',
+      'email_change_sent_at', c.created_at,
       'last_sign_in_at', (
         select max(s.started_at) from auth_private.sessions as s where s.user_id = public_user.user_id),
       'banned_until', case
@@ -107,6 +123,11 @@ language sql stable security definer set search_path = '' as $$
       '{}'))
   from auth_private.accounts as a
   left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  left join auth_private.one_time_tokens as c
+    on c.user_id = a.user_id
+      and c.kind = 'change'
+      and c.expires_at > now()
+      and c.email = e.email
   cross join lateral (select auth_private.identities_of(a, e.email) as identities) as i
   where a.user_id = public_user.user_id
 $$;

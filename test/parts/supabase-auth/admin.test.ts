@@ -98,7 +98,7 @@ describe("supabase.auth.admin", () => {
 
   test("creates a user without a password, who cannot sign in with one", async () => {
     const { data } = await admin().createUser({ email: "invited@test.example" });
-    expect(data.user!.identities).toEqual([]);
+    expect(data.user!.identities).toMatchObject([{ provider: "email", identity_data: { email_verified: false } }]);
     const signedIn = await client().auth.signInWithPassword({ email: "invited@test.example", password: PASSWORD });
     expect(failureOf(signedIn)).toEqual([400, "invalid_credentials"]);
   });

@@ -137,7 +137,7 @@ const ABSENT = [
 
 /** What is absent of a route that this service has. */
 const PARTLY = [
-  ["GET /verify", 405, "validation_failed"],
+  ["GET /verify", 400, "validation_failed"],
   [`PUT /admin/users/${ID}/factors/${ID}`, 405, "validation_failed"],
   ["POST /token?grant_type=web3", 400, "validation_failed"],
   ["POST /token", 400, "validation_failed"],

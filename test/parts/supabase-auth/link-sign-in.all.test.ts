@@ -91,6 +91,8 @@ describe.each(FLOWS)("with the flow %s, the application is signed in at redirect
       for (const method of ["HEAD", "GET", "GET"]) expect((await fetch(url, { method })).status).toBe(200);
       const page = await open(url);
       expect(page.text).toContain(`Sign in as ${email} at app.example.`);
+      // The page and the e-mail say what a first sign-in by e-mail ends.
+      expect(page.text.includes("The address was never confirmed: the password of the account")).toBe(!isNew);
       const pressed = await press(off, page);
       expect(pressed.headers.get("set-cookie")).toBeNull();
       const { data, error } = await signInAt(client, flow, pressed.url, isNew ? "signup" : "magiclink");

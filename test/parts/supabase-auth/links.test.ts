@@ -152,7 +152,12 @@ describe("supabase.auth.admin.inviteUserByEmail", () => {
     const email = "invited@test.example";
     const { data, error } = await admin.inviteUserByEmail(email, { data: { name: "Ida" } });
     expect([error, data.user!.user_metadata]).toEqual([null, { name: "Ida" }]);
-    expect(data.user).toMatchObject({ invited_at: expect.any(String) });
+    expect(data.user).toMatchObject({
+      ...{ invited_at: expect.any(String), confirmation_sent_at: expect.any(String) },
+      ...{ app_metadata: { provider: "email", providers: ["email"] } },
+      identities: [{ provider: "email", identity_data: { email, email_verified: false } }],
+    });
+    expect(data.user!.confirmed_at).toBeUndefined();
     expect(data.user!.email_confirmed_at).toBeUndefined();
     // As long as the user has not come, the invitation can be repeated.
     expect((await admin.inviteUserByEmail(email)).data.user!.id).toBe(data.user!.id);

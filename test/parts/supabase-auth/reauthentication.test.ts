@@ -92,6 +92,28 @@ test("verifyOtp with the type email_change changes the e-mail with the token tha
   expect(failureOf(await verify("email_change"))).toEqual([403, "otp_expired"]);
 });
 
+test("the user shows the e-mail that waits for its confirmation, also one that is taken, until the change ends", async () => {
+  const { client: own, email: current } = await newUser();
+  const shown = async () => {
+    const { user } = (await own.auth.getUser()).data;
+    return [user!.email, user!.new_email, user!.email_change_sent_at && "sent"];
+  };
+  const { email: taken } = await newUser();
+  for (const email of ["waiting@test.example", taken]) {
+    const { data, error } = await own.auth.updateUser({ email });
+    expect([error, data.user!.email, data.user!.new_email]).toEqual([null, current, email]);
+    expect(await shown()).toEqual([current, email, "sent"]);
+  }
+  expect((await own.auth.signOut({ scope: "others" })).error).toBeNull();
+  expect(await shown()).toEqual([current, undefined, undefined]);
+  const email = `waited-${Date.now()}@test.example`;
+  await own.auth.updateUser({ email });
+  const { token } = linkIn(await server.next(email, /^Confirm/));
+  const sent = { token_hash: token, type: "email_change", ...{ password: PASSWORD } } as const;
+  const { user } = (await client().auth.verifyOtp(sent)).data;
+  expect([user!.email, user!.new_email]).toEqual([email, undefined]);
+});
+
 test("resend sends the confirmation of a change of the e-mail once more, named by the present or the new address", async () => {
   const { client: user, id, email: current } = await newUser();
   const email = `resent-${id}@test.example`;
