@@ -181,7 +181,8 @@ begin
       select f.id
       from auth_private.factors as f
       where f.user_id = token.user_id
-        and f.enabled_at >= token.created_at));
+        -- Since the change: the e-mail is sent later.
+        and f.enabled_at >= (token.data ->> 'at')::timestamptz));
   delete from auth_private.one_time_tokens as t
   where t.user_id = token.user_id;
   perform auth_private.add_mail('reset', token.user_id, token.email, '{}', undo_email.now);
