@@ -1,8 +1,15 @@
 import { parseJson } from "../http/pipeline/body.ts";
 import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
 
-/** A message of a client to the other members of a topic. */
-export type Broadcast = { readonly event: string; readonly body: Body };
+/** A message of a client, or from SQL, to the members of a topic. */
+export type Broadcast = {
+  readonly event: string;
+  readonly body: Body;
+  /** Of one from SQL, for its receivers. */
+  readonly meta?: BroadcastMeta;
+};
+
+export type BroadcastMeta = { readonly id: string };
 
 /** The longest event, in bytes of UTF-8: binary messages have one byte for it. */
 const MAX_EVENT_BYTES = 255;
@@ -43,9 +50,11 @@ export class BroadcastMessages {
   }
 
   #write(version: Version): Buffer {
-    const { event, body } = this.#broadcast;
-    if (!body.isJson) return writeBinary(this.#topic, event, body.bytes);
-    const payload = `{"type":"broadcast","event":${JSON.stringify(event)},"payload":${body.bytes}}`;
+    const { event, body, meta } = this.#broadcast;
+    const metadata = meta === undefined ? "" : JSON.stringify(meta);
+    if (!body.isJson) return writeBinary(this.#topic, event, metadata, body.bytes);
+    const more = metadata && `,"meta":${metadata}`;
+    const payload = `{"type":"broadcast","event":${JSON.stringify(event)},"payload":${body.bytes}${more}}`;
     return Buffer.from(writeText(version, { topic: this.#topic, event: "broadcast" }, payload));
   }
 }

@@ -157,10 +157,10 @@ export class SharedText {
   }
 }
 
-/** A broadcast whose body is not JSON. Version 1 cannot carry it. */
-export function writeBinary(topic: string, event: string, body: Buffer): Buffer {
-  const [t, e] = [Buffer.from(topic), Buffer.from(event)];
-  return Buffer.concat([Buffer.from([BROADCAST, t.length, e.length, 0, 0]), t, e, body]);
+/** A broadcast whose body is not JSON. Version 1 cannot carry it. `metadata` is JSON, or "" for none. */
+export function writeBinary(topic: string, event: string, metadata: string, body: Buffer): Buffer {
+  const texts = [topic, event, metadata].map((text) => Buffer.from(text));
+  return Buffer.concat([Buffer.from([BROADCAST, ...texts.map(({ length }) => length), 0]), ...texts, body]);
 }
 
 /** The columns that a channel receives. */

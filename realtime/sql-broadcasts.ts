@@ -52,7 +52,7 @@ export class SqlBroadcasts {
     const { topic, event, private: isPrivate, payload, base64 } = message;
     const isJson = base64 === undefined;
     const bytes = isJson ? Buffer.from(JSON.stringify(payload)) : Buffer.from(base64, "base64");
-    const broadcast: Broadcast = { event, body: { isJson, bytes } };
+    const broadcast: Broadcast = { event, body: { isJson, bytes }, meta: { id: this.#id } };
     if (faultOf(broadcast, this.#options.jsonMaxDepth) === null)
       this.#options.topics.deliver(PREFIX + topic, isPrivate, broadcast);
   }

@@ -238,7 +238,8 @@ test("with replication_ready, a system message says that broadcasts from SQL rea
     { extension: "system", status: "ok", message: "Replication connection established", channel: "sql" },
   ]);
   await sql("select realtime.send('{}', 'x', 'sql', false)");
-  await expect.poll(() => raw.messages.at(-1)[4]).toEqual({ type: "broadcast", event: "x", payload: {} });
+  const meta = { id: expect.stringMatching(/^[0-9a-f-]{36}$/) };
+  await expect.poll(() => raw.messages.at(-1)[4]).toEqual({ type: "broadcast", event: "x", payload: {}, meta });
 });
 
 test.each([

@@ -108,6 +108,30 @@ test("realtime.send_binary sends bytes, under the rules of realtime.send", async
   });
 });
 
+test("a broadcast from SQL has its id as meta, the same for all, and bytes reach version 2.0.0 only", async () => {
+  const topic = randomUUID();
+  const received = await Promise.all(
+    ["1.0.0", "2.0.0", "2.0.0"].map(async (vsn) => {
+      const messages: any[] = [];
+      const channel = client({ realtime: { vsn } }).channel(topic);
+      const joined = new Promise((resolve) => channel.subscribe(resolve));
+      channel.on("broadcast", { event: "*" }, (message) => messages.push(message));
+      expect(await joined).toBe("SUBSCRIBED");
+      return messages;
+    }),
+  );
+  await sql("select realtime.send_binary('\\x00ff', 'bytes', $1, false)", topic);
+  await sql("select realtime.send('{}', 'json', $1, false)", topic);
+  const [older, newer, other] = received as [any[], any[], any[]];
+  for (const messages of received) await expect.poll(() => messages.at(-1)?.event, POLL).toBe("json");
+  const id = expect.stringMatching(/^[0-9a-f-]{36}$/);
+  expect(older).toEqual([{ type: "broadcast", event: "json", payload: {}, meta: { id } }]);
+  expect(newer).toMatchObject([{ event: "bytes", meta: { id } }, older[0]]);
+  expect(new Uint8Array(newer[0].payload)).toEqual(new Uint8Array([0, 255]));
+  expect(newer[0].meta.id).not.toBe(newer[1].meta.id);
+  expect(other.map(({ meta }) => meta)).toEqual(newer.map(({ meta }) => meta));
+});
+
 test("the channels are private unless the last argument is false, and without a payload it is an object", async () => {
   const inDen = await join(client({ as: "bob", url: second.url }), "den", true);
   const outside = await join(client(), "den");
