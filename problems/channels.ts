@@ -28,6 +28,7 @@ export const CHANNELS = {
     "RATE_LIMITED",
     "broadcasts wait to be delivered, and the clients of this network make the service hold too much: send fewer",
   ],
+  "replay not possible": [400, "VALIDATION_ERROR", "{message}"],
   "not shared": [
     503,
     "INTERNAL_ERROR",

@@ -9,7 +9,7 @@ import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { problem } from "../problems/problem.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { type ChannelAccess, PUBLIC } from "./channel-access.ts";
-import { flag, notStored, PREFIX } from "./join.ts";
+import { flag, NOT_STORED, PREFIX } from "./join.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
 import type { Topics } from "./topics.ts";
 
@@ -111,7 +111,7 @@ export class BroadcastEndpoint implements HttpInterface {
     if (name === undefined) throw problem("nothing here");
     const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");
     const broadcast = { event: decoded(event!), body: { isJson, bytes } };
-    if (/[?&]persist\b/.test(request.url!)) throw malformed(`persist ${notStored("persist")}`);
+    if (/[?&]persist\b/.test(request.url!)) throw malformed(NOT_STORED);
     const isPrivate = parseShape(flag, searchParams.get("private"), "private", malformed);
     return [this.#checked({ name: decoded(name), isPrivate, broadcast })];
   }

@@ -9,7 +9,7 @@ export type Broadcast = {
   readonly meta?: BroadcastMeta;
 };
 
-export type BroadcastMeta = { readonly id: string };
+export type BroadcastMeta = { readonly replayed?: true; readonly id: string };
 
 /** The longest event, in bytes of UTF-8: binary messages have one byte for it. */
 const MAX_EVENT_BYTES = 255;

@@ -2,10 +2,11 @@ import type { Caller } from "../db/caller.ts";
 import { messageForSubscriber } from "../db/masking.ts";
 import type { Checker } from "../db/rights/checker.ts";
 import type { DatabaseErrorLike } from "../db/sqlstates.ts";
-import type { RequestContext } from "../db/transaction/identity.ts";
+import { type Identity, NO_REQUEST, type RequestContext } from "../db/transaction/identity.ts";
+import type { Result } from "../db/wire/batch.ts";
 import { Problem } from "../problems/problem.ts";
 import { MessagePolicies, type MessagePoliciesOptions, type MessageRights } from "./message-policies.ts";
-import { internal, isChannelProblem, mayNotSee } from "./problem.ts";
+import { internal, isChannelProblem, mayNotSee, noReplay } from "./problem.ts";
 
 /** What a caller may do on a channel. */
 export type ChannelRights = MessageRights;
@@ -16,6 +17,19 @@ const BOTH = { read: true, write: true };
 export const PUBLIC: ChannelRights = { broadcast: BOTH, presence: BOTH };
 
 const STATEMENT = "select realtime.rights_on($1)::text";
+
+/** Oldest first. */
+const REPLAY = `
+  select id, event, payload::text, pg_catalog.encode(binary_payload, 'base64')
+  from realtime.replay($1, pg_catalog.to_timestamp($2::float8 / 1000), $3)
+  order by inserted_at`;
+
+const PURGE: Identity = {
+  caller: { role: "service_role", claims: { role: "service_role" }, expiresAt: null, refused: null },
+  request: NO_REQUEST,
+};
+
+const NOT_STORED = "this database has no function realtime.send, so no broadcasts are stored";
 
 export type ChannelAccessOptions = MessagePoliciesOptions & {
   /** Whether the database has the function `realtime.rights_on` of this service. */
@@ -49,6 +63,29 @@ export class ChannelAccess {
     } catch (error) {
       return refuse(error);
     }
+  }
+
+  /**
+   * The stored broadcasts of a private channel that the caller may read, oldest first: id, event, JSON and bytes as base64, one of
+   * which is null. `range` is since and limit. Rejects with Problem.
+   */
+  async replay(name: string, range: readonly [number, number], identity: Identity): Promise<Result["rows"]> {
+    const { database, hasModule } = this.#options;
+    if (!hasModule) throw noReplay(NOT_STORED);
+    try {
+      const statement = { text: REPLAY, values: [name, ...range.map(String)] };
+      const [result] = await database.forRole(identity.caller.role).run(identity, [statement]);
+      return result!.rows;
+    } catch {
+      throw noReplay();
+    }
+  }
+
+  /** Deletes broadcasts that are no longer kept. */
+  async purge(): Promise<void> {
+    const { database, hasModule } = this.#options;
+    const statement = { text: "select realtime.purge()", values: [] };
+    if (hasModule) await database.forRole(PURGE.caller.role).run(PURGE, [statement], { isOfRole: true });
   }
 }
 

@@ -7,7 +7,7 @@ import type { SocketCaller } from "../identity/socket-caller.ts";
 import { type Problem, problem } from "../problems/problem.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
-import { type JoinRequest, notStored, parseToken } from "./join.ts";
+import { type JoinRequest, NOT_STORED, parseToken } from "./join.ts";
 import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
 import type { Subscription, SubscriptionListener } from "./subscription.ts";
@@ -23,6 +23,7 @@ export type ChannelOptions = {
   readonly joinRef: string;
   readonly request: JoinRequest;
   readonly rights: ChannelRights;
+  readonly replayed: Member["replayed"];
   /** Null for a channel without bindings. */
   readonly subscription: Subscription | null;
   readonly topic: Topic;
@@ -50,6 +51,7 @@ export class Channel implements Member, SubscriptionListener {
   /** Set when the channel is open. */
   caller: SocketCaller | null = null;
   readonly presenceKey: string;
+  readonly replayed: Member["replayed"];
   readonly #options: ChannelOptions;
   readonly #presenceMessages = new IntervalCount();
   #isOpen = true;
@@ -61,6 +63,7 @@ export class Channel implements Member, SubscriptionListener {
     this.socket = options.socket;
     this.subscription = options.subscription;
     this.rights = options.rights;
+    this.replayed = options.replayed;
     this.presenceKey = options.request.presence.key || crypto.randomUUID();
     this.receivesPresence = options.request.presence.isEnabled;
   }
@@ -189,7 +192,7 @@ export class Channel implements Member, SubscriptionListener {
     const { payload, body } = message;
     const { event = "", persist } = payload;
     if (typeof event !== "string") return this.#reject(message, "the event of a broadcast must be a string");
-    if (persist) return this.#reject(message, `persist ${notStored("persist")}`);
+    if (persist) return this.#reject(message, NOT_STORED);
     const { ack, self } = this.request.broadcast;
     if (!this.rights.broadcast.write)
       return this.#refuse(message, "broadcast", problem("may not write topic", { topic: this.request.name }));

@@ -12,7 +12,8 @@ import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
 import { type ChannelAccess, type ChannelRights, PUBLIC } from "./channel-access.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
-import { badToken, channelReason, malformed, notKept } from "./problem.ts";
+import { badToken, channelReason, malformed, noReplay, notKept } from "./problem.ts";
+import { Replay } from "./replay.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
 import type { ChangeRouter } from "./router.ts";
 import type { ClientMessage } from "./serializer.ts";
@@ -41,6 +42,17 @@ const CHANNEL_BYTES = 8192;
 
 const WITHOUT_SEND = "this database has no function realtime.send, so there are no broadcasts from SQL";
 
+/** The id of a broadcast in the set of a channel. */
+const REPLAYED_BYTES = 100;
+
+/** A join that is allowed. */
+type Join = {
+  readonly caller: Caller;
+  readonly rights: ChannelRights;
+  readonly request: JoinRequest;
+  readonly replay: Replay | null;
+};
+
 /** Where the changes of a channel start. */
 type ChannelStart = {
   readonly position: Start;
@@ -60,10 +72,19 @@ export class Channels {
 
   /** Handles `phx_join`. Rejects with Problem. */
   async join(socket: ChannelSocket, message: ClientMessage): Promise<void> {
-    const { bindings, topics, resumption } = this.#options;
     const request = parseJoin(message.topic, message.payload, MAX_BINDINGS);
     const caller = await socket.callerOf(request.token);
     const rights = await this.#rightsOf(caller, request, socket);
+    const replay = await this.#replay({ caller, rights, request, socket });
+    try {
+      await this.#open(socket, message, { caller, rights, request, replay });
+    } finally {
+      replay?.close();
+    }
+  }
+
+  async #open(socket: ChannelSocket, message: ClientMessage, { caller, rights, request, replay }: Join): Promise<void> {
+    const { bindings, topics, resumption } = this.#options;
     const numbered = bindings.number(request.bindings);
     const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request);
     const watches = await this.#watches(subscription, numbered, caller);
@@ -74,19 +95,20 @@ export class Channels {
     if (!socket.isOpen) return;
 
     // From here on, nothing is awaited: the reply precedes the first change.
+    const replayed = replay?.ids();
     socket.channels.get(request.topic)?.replace();
     const size = new Set(numbered.map(({ id }) => id)).size;
     socket.joins.admitChannel(size);
     const joinRef = message.joinRef ?? message.ref ?? "";
     const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
     const ofWatches = watches.reduce((sum, { filter }) => sum + filterBytes(filter) + claimsBytes(caller), 0);
-    const held = socket.hold(CHANNEL_BYTES + ofWatches);
+    const held = socket.hold(CHANNEL_BYTES + ofWatches + (replayed?.size ?? 0) * REPLAYED_BYTES);
     const begin = () => subscription && this.#begin(subscription, request, watches, lost());
     const begun = closingOnError(held, begin);
     const leave = socket.joins.openChannel(size);
     const topic = topics.open(request.topic, request.isPrivate);
     const channel = new Channel({
-      ...{ socket, joinRef, request, rights, subscription, topic },
+      ...{ socket, joinRef, request, rights, replayed, subscription, topic },
       textOf: (position) => this.#options.feed.textOf(position),
       authorize: (opened, token) => this.#authorize(opened, socket, token),
       keep: (opened) => this.#keep(opened, socket),
@@ -101,7 +123,25 @@ export class Channels {
     topic.add(channel);
     socket.channels.set(request.topic, channel);
     socket.reply(message, "ok", { postgres_changes: numbered.map(({ request: { sent }, id }) => ({ ...sent, id })) });
+    replay?.send();
     this.#greet(channel, begun, caller);
+  }
+
+  /** The stored broadcasts, and those that arrive until it is closed; null for a join without replay. Rejects with Problem. */
+  async #replay({ caller, rights, request, socket }: Omit<Join, "replay"> & { readonly socket: ChannelSocket }) {
+    const { access, topics, notifications } = this.#options;
+    if (request.replay === null) return null;
+    if (!rights.broadcast.read) throw problem("may not read topic", { topic: request.name });
+    // What is sent until the connection is back would be missing.
+    if (notifications?.whenListening(() => {}) === false) throw noReplay();
+    const replay = new Replay({ access, topics, socket, request, caller });
+    try {
+      await replay.read(request.replay);
+      return replay;
+    } catch (error) {
+      replay.close();
+      throw error;
+    }
   }
 
   #subscribe(socket: ChannelSocket, { topic, options }: JoinRequest): Subscription {

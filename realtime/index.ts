@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { IdentityChange, Notifications } from "../db/follow/notifications.ts";
+import { every } from "../db/repeat.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -20,6 +21,9 @@ import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
 import { SqlBroadcasts } from "./sql-broadcasts.ts";
 import { Topics } from "./topics.ts";
+
+/** Between two deletions of stored broadcasts. */
+const HOUR = 3_600_000;
 
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
   BroadcastEndpointOptions["limits"] &
@@ -84,6 +88,8 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     callers: new SocketCallers(options.onIdentityChange),
     anonymousRole: settings.dbAnonRole,
   });
+  const purges = every(HOUR, () => access.purge(), options.onConnectionError);
+  purges.now();
   const socketOptions: ChannelSocketOptions = {
     limits: settings,
     budget: database.budget,
@@ -93,7 +99,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   };
   return {
     close: async () => {
-      await Promise.all([lostChannels?.close(), peers?.close()]);
+      await Promise.all([lostChannels?.close(), peers?.close(), purges.stop()]);
     },
     broadcasts: new BroadcastEndpoint({
       topics,

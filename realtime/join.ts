@@ -3,7 +3,7 @@ import { CHARACTERS_PER_OPERATION, type Client, IntervalCount } from "../http/li
 import { parseShape } from "../http/pipeline/body.ts";
 import { problem } from "../problems/problem.ts";
 import type { RealtimeLimits } from "./limits.ts";
-import { malformed } from "./problem.ts";
+import { malformed, noReplay } from "./problem.ts";
 import { isObject } from "./serializer.ts";
 
 /** The payload of `phx_join`. */
@@ -16,6 +16,8 @@ export type JoinRequest = {
   readonly broadcast: { readonly ack: boolean; readonly self: boolean };
   /** Whether a `system` message says that broadcasts from SQL are delivered. */
   readonly awaitsSql: boolean;
+  /** Which of the stored broadcasts are sent first; null for none. */
+  readonly replay: ReplayRequest | null;
   /** `key` identifies the client among the others; "" for a generated one. */
   readonly presence: { readonly isEnabled: boolean; readonly key: string };
   readonly bindings: readonly BindingRequest[];
@@ -23,6 +25,9 @@ export type JoinRequest = {
   /** Null if the client has no token. */
   readonly token: string | null;
 };
+
+/** The last `limit` broadcasts since `since`, in milliseconds since 1970. */
+export type ReplayRequest = z.infer<typeof REPLAY>;
 
 /** `on("postgres_changes", { event, schema, table, filter, select }, …)` */
 export type BindingRequest = {
@@ -54,7 +59,7 @@ export const PREFIX = "realtime:";
 /** Maximum bytes of a topic, with its prefix, and of the key of a presence: binary messages have one byte for the length. */
 const MAX_NAME_BYTES = 255;
 const TOO_LONG = `must have at most ${MAX_NAME_BYTES} bytes`;
-export const notStored = (option: string) => `is not possible because broadcasts are not stored: leave out ${option}`;
+export const NOT_STORED = "persist is not possible because broadcasts of clients are not stored: leave out persist";
 export const isShort = (name: string) => Buffer.byteLength(name) <= MAX_NAME_BYTES;
 
 const FLAGS: ReadonlyMap<string, boolean> = new Map([
@@ -80,7 +85,17 @@ const key = z.preprocess(
   text.refine(isShort, TOO_LONG),
 );
 
-const replay = z.custom((value) => !value, notStored("replay")).optional();
+/** Maximum broadcasts of a replay, which is also the default, as with Supabase. */
+const MAX_REPLAYED = 25;
+
+/** `since` is a time between the years 1 and 9999. */
+const REPLAY = z.object({
+  since: z.int().min(-62_135_596_800_000).max(253_402_300_799_999),
+  limit: z
+    .int()
+    .nullish()
+    .transform((limit) => Math.max(1, Math.min(limit ?? MAX_REPLAYED, MAX_REPLAYED))),
+});
 
 /** An object that may be left out. */
 const optional = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -105,7 +120,7 @@ const BINDING = z
 const JOIN = z.object({
   config: optional({
     private: flag,
-    broadcast: optional({ ack: flag, self: flag, replay, replication_ready: flag }),
+    broadcast: optional({ ack: flag, self: flag, replay: z.unknown().optional(), replication_ready: flag }),
     presence: optional({ enabled: flag, key }),
     postgres_changes: z.array(BINDING, "must be an array").nullish(),
     postgres_changes_options: optional({ since: text, leave: flag, partial: flag, positions: flag }),
@@ -127,6 +142,7 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
     isPrivate: config.private,
     broadcast: { ack: broadcast.ack, self: broadcast.self },
     awaitsSql: broadcast.replication_ready,
+    replay: parseReplay(broadcast.replay, config.private),
     presence: { isEnabled: presence.enabled, key: presence.key },
     bindings: (changes ?? []).map(({ schema, table, select, ...binding }) => ({
       ...binding,
@@ -140,9 +156,25 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
   };
 }
 
-/** How often a join that may not be valid counts for RATE_LIMIT: for each different binding, and again for the length of its filter. */
+function parseReplay(value: unknown, isPrivate: boolean): ReplayRequest | null {
+  if (!value) return null;
+  if (!isPrivate) throw noReplay("Replay is not allowed for public channels");
+  const { data } = REPLAY.safeParse(value);
+  if (data === undefined) throw noReplay("Replay params are not valid");
+  return data;
+}
+
+/**
+ * How often a join that may not be valid counts for RATE_LIMIT: for each different binding, and again for the length of its filter, and
+ * for a replay.
+ */
 export function costOf({ config }: Readonly<Record<string, unknown>>): number {
-  const changes = isObject(config) ? config.postgres_changes : undefined;
+  if (!isObject(config)) return 1;
+  const ofReplay = isObject(config.broadcast) && config.broadcast.replay ? 1 : 0;
+  return ofReplay + costOfChanges(config.postgres_changes);
+}
+
+function costOfChanges(changes: unknown): number {
   if (!Array.isArray(changes)) return 1;
   const length = changes.reduce(
     (sum, each) => sum + (isObject(each) && typeof each.filter === "string" ? each.filter.length : 0),

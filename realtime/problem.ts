@@ -18,6 +18,7 @@ export const REASON_CODES = [
   "PresenceLimitReached",
   "RATE_LIMITED",
   "NotShared",
+  "UnableToReplayMessages",
   "ChangesUnavailable",
   "Gap",
   "InternalError",
@@ -42,6 +43,7 @@ const CODES: Readonly<Partial<Record<Reason, ReasonCode>>> = {
   // The code of the other interfaces: Supabase has no limit on requests.
   "too many requests": "RATE_LIMITED",
   "not shared": "NotShared",
+  "replay not possible": "UnableToReplayMessages",
   "changes unavailable": "ChangesUnavailable",
   "changes missed": "Gap",
   "channel failed": "InternalError",
@@ -60,6 +62,9 @@ export const channelReason = (problem: Problem): string => `${channelCode(proble
 
 export const malformed = (message: string) => problem("malformed join", { message });
 export const notPossible = (message: string) => problem("channel not possible", { message });
+/** In the words of Supabase, which applications may look for. */
+export const noReplay = (message = "Realtime was unable to replay messages") =>
+  problem("replay not possible", { message });
 export const badToken = (message: string) => problem("invalid channel token", { message });
 export const notKept = () =>
   problem("changes missed", {

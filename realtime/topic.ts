@@ -13,6 +13,8 @@ export interface Member {
   readonly presenceKey: string;
   readonly receivesPresence: boolean;
   readonly rights: ChannelRights;
+  /** The ids of broadcasts that it has received already. */
+  readonly replayed?: ReadonlySet<string> | undefined;
   readonly socket: {
     readonly version: Version;
     readonly network: string;
@@ -146,7 +148,7 @@ export class Topic {
     if (mustWait && !isHeld && budget.limitReached(network) !== null) throw problem("broadcasts hold too much");
     const messages = new BroadcastMessages(this.name, broadcast);
     const sent = this.#send(network, [...this.#members], (member) => {
-      if (member === except || !member.rights.broadcast.read) return;
+      if (member === except || !member.rights.broadcast.read || member.replayed?.has(broadcast.meta?.id ?? "")) return;
       const message = messages.of(member.socket.version);
       if (message !== null) member.socket.send(message, messages.isBinary);
     });

@@ -21,6 +21,7 @@ const TOLD_AT_ONCE = 100;
 export class Topics {
   readonly #topics = new Map<string, Topic>();
   readonly #options: TopicsOptions;
+  readonly #listeners = new Map<string, Set<(broadcast: Broadcast) => void>>();
   #refs = 0;
   /** One process at a time is told everything. */
   #telling: Promise<unknown> = Promise.resolve();
@@ -62,7 +63,18 @@ export class Topics {
 
   /** Delivers a broadcast that each process gets by itself. */
   deliver(name: string, isPrivate: boolean, broadcast: Broadcast): void {
+    for (const listener of this.#listeners.get(keyOf(name, isPrivate)) ?? []) listener(broadcast);
     this.#topics.get(keyOf(name, isPrivate))?.deliverIfPossible(broadcast, SQL);
+  }
+
+  /** Calls back with each broadcast that `deliver` gets for a topic, until the result is called. */
+  onDelivery(name: string, isPrivate: boolean, listener: (broadcast: Broadcast) => void): () => void {
+    const key = keyOf(name, isPrivate);
+    const listeners = this.#listeners.get(key) ?? new Set();
+    this.#listeners.set(key, listeners.add(listener));
+    return () => {
+      if (listeners.delete(listener) && listeners.size === 0) this.#listeners.delete(key);
+    };
   }
 
   #create(name: string, isPrivate: boolean): Topic {

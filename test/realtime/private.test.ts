@@ -124,8 +124,8 @@ test.each([
     { messages: [{ topic: "a", event: "x", private: flag }] },
   ]),
   ["private must be true or false", 400, "/a/events/b?private=yes", "{}"],
-  ["persist is not possible because broadcasts are not stored", 400, "/a/events/b?persist=true", "{}"],
-  ["persist is not possible because broadcasts are not stored", 400, "/a/events/b?persist%5Bttl%5D=5", "{}"],
+  ["persist is not possible because broadcasts of clients are not stored", 400, "/a/events/b?persist=true", "{}"],
+  ["persist is not possible because broadcasts of clients are not stored", 400, "/a/events/b?persist%5Bttl%5D=5", "{}"],
   ["the URL is not valid", 400, "/a/events/%ff", "{}"],
   ["there is nothing here", 404, "/a", "{}"],
 ])("a broadcast over HTTP that is not valid is refused: %s, %i", async (message, status, path, body) => {

@@ -195,13 +195,13 @@ test.each([
   [
     "phx_join",
     { config: { broadcast: { replay: { since: 1 } } } },
-    /^MalformedJoin: .* because broadcasts are not stored/,
+    "UnableToReplayMessages: Replay is not allowed for public channels",
   ],
   ["access_token", "ey.", NO_OBJECT],
   ["access_token", { access_token: 5 }, "access_token must be a string"],
   ["broadcast", "text", NO_OBJECT],
   ["broadcast", { event: 5, payload: {} }, "the event of a broadcast must be a string"],
-  ["broadcast", { event: "e", payload: {}, persist: true }, /because broadcasts are not stored/],
+  ["broadcast", { event: "e", payload: {}, persist: true }, /because broadcasts of clients are not stored/],
   ["presence", 5, NO_OBJECT],
   ...["text", 5, [1], null, true].map((payload): [string, object, string] => [
     "presence",

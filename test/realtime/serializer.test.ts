@@ -36,11 +36,7 @@ const binding = (sent: unknown) => ({ config: { postgres_changes: [sent] } });
 test.each([
   [{ config: { broadcast: [] } }, "config.broadcast must be an object"],
   [{ config: { presence: { key: true } } }, "config.presence.key must be a string"],
-  [
-    { config: { broadcast: { replay: { since: 0 } } } },
-    "config.broadcast.replay is not possible because broadcasts are",
-  ],
-  [{ config: { broadcast: { replay: true } } }, "config.broadcast.replay is not possible because broadcasts are"],
+  [{ config: { broadcast: { replay: { since: 0 } } } }, "Replay is not allowed for public channels"],
   [{ access_token: 5 }, "access_token must be a string"],
   [{ config: { postgres_changes_options: { since: 5 } } }, "config.postgres_changes_options.since must be a string"],
   [binding({}), "config.postgres_changes[0].event must be INSERT, UPDATE, DELETE or *"],
@@ -49,6 +45,38 @@ test.each([
   [binding({ event: "*", select: [5] }), "config.postgres_changes[0].select[0] must be the name of a column"],
 ])("a join with %j is refused", (payload, message) => {
   expect(() => parseJoin("realtime:a", payload, 100)).toThrow(message);
+});
+
+test.each([
+  [{ since: 0 }, { since: 0, limit: 25 }],
+  [
+    { since: -5, limit: null },
+    { since: -5, limit: 25 },
+  ],
+  [
+    { since: 1, limit: 7, more: 1 },
+    { since: 1, limit: 7 },
+  ],
+  [
+    { since: 1, limit: 1000 },
+    { since: 1, limit: 25 },
+  ],
+  [
+    { since: 1, limit: 0 },
+    { since: 1, limit: 1 },
+  ],
+  [null, null],
+  [false, null],
+])("the replay %j of a private channel is read", (replay, read) => {
+  expect(parseJoin("realtime:a", { config: { private: true, broadcast: { replay } } }, 100).replay).toEqual(read);
+});
+
+test.each([
+  ...[{}, { limit: 5 }, { since: "not a number" }, { since: null }, { since: 1.5 }, { since: 1e17 }, { since: -1e17 }],
+  ...[{ since: 0, limit: "not a number" }, { since: 0, limit: 1.5 }, true, "yes", 5, [0]],
+])("the replay %j of a private channel is refused", (replay) => {
+  const join = () => parseJoin("realtime:a", { config: { private: true, broadcast: { replay } } }, 100);
+  expect(join).toThrow("Replay params are not valid");
 });
 
 /** Each flag of a join, and where it is in the request. */

@@ -63,3 +63,12 @@ test("a join counts for RATE_LIMIT once for each different binding", async () =>
     response: { reason: expect.stringMatching(/^RATE_LIMITED: /) },
   });
 });
+
+test("a join counts for RATE_LIMIT again for a replay", async () => {
+  const client = await open("127.0.0.24");
+  const join = (n: number) =>
+    client.ask(`public ${n}`, "phx_join", { config: { broadcast: { replay: { since: 0 } } } });
+  const replies = await Promise.all(Array.from({ length: 30 }, (_, n) => join(n)));
+  const reasons = replies.map(({ response }) => response.reason.split(":")[0]);
+  expect(new Set(reasons)).toEqual(new Set(["UnableToReplayMessages", "RATE_LIMITED"]));
+});

@@ -1,6 +1,8 @@
 -- Private channels.
 grant usage on schema realtime to anon, authenticated, service_role;
 grant select, insert (topic, extension) on realtime.messages to anon, authenticated, service_role;
+-- For realtime.send, which anon may not call.
+grant insert (id, event, payload, binary_payload, private) on realtime.messages to authenticated, service_role;
 
 create or replace function realtime.topic() returns text
 language sql stable parallel safe
@@ -56,7 +58,7 @@ declare
   -- A payload of NOTIFY has less than 8000 bytes, and a character at most 4.
   max_characters constant int := 1900;
   max_bytes constant int := 262144;
-  id constant text := pg_catalog.gen_random_uuid();
+  id constant uuid := pg_catalog.gen_random_uuid();
   message constant text :=
     content || pg_catalog.jsonb_build_object('topic', topic, 'event', event, 'private', private);
   parts constant int := pg_catalog.ceil(pg_catalog.length(message)::numeric / max_characters);
@@ -70,11 +72,17 @@ begin
   elsif pg_catalog.octet_length(message) > max_bytes then
     raise program_limit_exceeded using message = pg_catalog.format('a broadcast has at most %s bytes', max_bytes);
   end if;
-  -- The same rights as on the channel. Without the condition, roles that no policy applies to would pay for the check.
-  if private and pg_catalog.row_security_active('realtime.messages')
-    and not (realtime.rights_on(topic) #>> '{broadcast,write}')::boolean then
-    raise insufficient_privilege using
-      message = pg_catalog.format('You do not have permissions to write to this Channel topic: %s', topic);
+  if private then
+    perform pg_catalog.set_config('realtime.topic', topic, true);
+    begin
+      insert into realtime.messages (id, topic, extension, event, payload, binary_payload, private)
+      values (
+        id, topic, 'broadcast', event, content -> 'payload', pg_catalog.decode(content ->> 'base64', 'base64'), true
+      );
+    exception when insufficient_privilege then
+      raise insufficient_privilege using
+        message = pg_catalog.format('You do not have permissions to write to this Channel topic: %s', topic);
+    end;
   end if;
   -- Those of one transaction arrive together, when it is committed. The id keeps equal ones apart.
   for part in 1 .. parts loop
@@ -85,7 +93,33 @@ begin
 end $$;
 
 comment on function realtime.send_message(jsonb, text, text, boolean) is
-  'Sends a broadcast for realtime.send and realtime.send_binary. Raises 54000 beyond 256 kB.';
+  'Sends a broadcast for realtime.send and realtime.send_binary, and stores it if it is private. Raises 54000 beyond '
+  '256 kB.';
+
+create or replace function realtime.replay(topic text, since timestamptz, max_count integer)
+returns table (id uuid, event text, payload jsonb, binary_payload bytea, inserted_at timestamptz)
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_catalog.set_config('realtime.topic', topic, true);
+  return query
+    select m.id, m.event, m.payload, m.binary_payload, m.inserted_at
+    from realtime.messages as m
+    where m.topic = replay.topic and m.private and m.extension = 'broadcast'
+      and m.inserted_at >= greatest(since, pg_catalog.now() - interval '72 hours')
+    order by m.inserted_at desc
+    limit max_count;
+end $$;
+
+comment on function realtime.replay(text, timestamptz, integer) is
+  'The last broadcasts of a private channel that are kept and that the caller may read, newest first.';
+
+-- security definer: no role may delete messages.
+create or replace function realtime.purge() returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from realtime.messages as m where m.private and m.inserted_at < pg_catalog.now() - interval '72 hours';
+$$;
+
+comment on function realtime.purge() is 'Deletes the broadcasts that are no longer kept.';
 
 create or replace function realtime.send(payload jsonb, event text, topic text, private boolean default true)
 returns void
@@ -148,6 +182,8 @@ revoke all on function realtime.send(jsonb, text, text, boolean), realtime.send_
 grant execute on function realtime.send(jsonb, text, text, boolean), realtime.send_binary(bytea, text, text, boolean),
   realtime.send_message(jsonb, text, text, boolean),
   realtime.broadcast_changes(text, text, text, text, text, record, record, text) to authenticated, service_role;
-revoke all on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text) from public;
-grant execute on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text)
-  to anon, authenticated, service_role;
+revoke all on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text),
+  realtime.replay(text, timestamptz, integer), realtime.purge() from public;
+grant execute on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text),
+  realtime.replay(text, timestamptz, integer) to anon, authenticated, service_role;
+grant execute on function realtime.purge() to service_role;
