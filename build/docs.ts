@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, resolve } from "node:path";
 import { ASSETS } from "../pages/assets.ts";
 import { pageOf, searchOf } from "../pages/document.ts";
-import { type DocsOptions, docsOf, ROOT, SCHEMA, SEARCH } from "../pages/documents.ts";
+import { type DocsOptions, docsOf, listImages, ROOT, SCHEMA, SEARCH } from "../pages/documents.ts";
 import { listGroups } from "../parts/site/contents.ts";
 
 const HELP = `node build/docs.ts <directory>
@@ -26,7 +26,7 @@ export function withRelativeLinks(text: string, file: string): string {
 }
 
 /** All files of the documentation: name → content. */
-export function renderDocs(): ReadonlyMap<string, string> {
+export function renderDocs(): ReadonlyMap<string, string | Buffer> {
   const options: DocsOptions = {
     groups: listGroups(),
     schema: join(ROOT, "demo/schema.graphql"),
@@ -42,8 +42,9 @@ export function renderDocs(): ReadonlyMap<string, string> {
     const url = posix.relative(posix.dirname(fileOf(SEARCH)), fileOf(page));
     return [anchor === undefined ? url : `${url}#${anchor}`, ...texts];
   });
-  return new Map([
+  return new Map<string, string | Buffer>([
     ...pages,
+    ...listImages().map(({ path, file }): [string, Buffer] => [fileOf(path), readFileSync(join(ROOT, file))]),
     ...ASSETS.map(({ name, file }): [string, string] => [`assets/${name}`, readFileSync(file, "utf8")]),
     [fileOf(SEARCH), JSON.stringify(search)],
     [fileOf(SCHEMA), readFileSync(options.schema!, "utf8")],

@@ -1,6 +1,16 @@
 import { join, normalize } from "node:path";
 import { current, documentOf, type Html, html } from "../http/pages/html.ts";
-import { type Doc, type DocsOptions, docsOf, type Group, ROOT, SCHEMA, SEARCH, textOf } from "./documents.ts";
+import {
+  type Doc,
+  type DocsOptions,
+  docsOf,
+  type Group,
+  listImages,
+  ROOT,
+  SCHEMA,
+  SEARCH,
+  textOf,
+} from "./documents.ts";
 import { renderMarkdown, type Section, sectionsOf } from "./markdown.ts";
 
 /** The page of a document: all documents by reader, its contents, and the documents before and after it. */
@@ -59,11 +69,12 @@ function pagerOf(doc: Doc, docs: readonly Doc[]): Html {
   return html`<nav class="pager" aria-label="Previous and next page">${link(docs[at - 1], "prev", "Previous")}${link(docs[at + 1], "next", "Next")}</nav>`;
 }
 
-/** Files beside the documents are not served: links to them become text. */
+/** Other files beside the documents are not served: links to them become text. */
 function resolveLink(href: string, from: string, options: DocsOptions): string | null {
   if (/^(https?:|#|\/)/.test(href)) return href;
   const [target = "", anchor] = href.split("#");
   const file = normalize(join(from, "..", target));
-  const path = ROOT + file === options.schema ? SCHEMA : docsOf(options).find((doc) => doc.file === file)?.path;
+  const served = [...docsOf(options), ...listImages()];
+  const path = ROOT + file === options.schema ? SCHEMA : served.find((each) => each.file === file)?.path;
   return path === undefined ? null : path + (anchor === undefined ? "" : `#${anchor}`);
 }

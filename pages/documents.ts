@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Link } from "../http/pages/html.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
@@ -29,6 +30,21 @@ export const docAt = (path: string, file: string): Doc | null =>
 
 // A part of a string keeps the whole one in memory, so that it is copied.
 const titleOf = (file: string) => Buffer.from(/^# (.*)$/m.exec(textOf(file))?.[1] ?? file).toString();
+
+const IMAGE_TYPES: Readonly<Record<string, string>> = { ".svg": "image/svg+xml", ".png": "image/png" };
+
+/** A picture of the documents. */
+export type Image = { readonly file: string; readonly path: string; readonly type: string };
+
+let images: readonly Image[] | undefined;
+
+/** The pictures that an installation has: `docs/images/x.svg`, at `/docs/images/x.svg`. */
+export function listImages(): readonly Image[] {
+  images ??= globSync("docs/images/*.{svg,png}", { cwd: ROOT }).map((file) => ({
+    ...{ file, path: `/${file}`, type: IMAGE_TYPES[extname(file)]! },
+  }));
+  return images;
+}
 
 export const textOf = (file: string) => readFileSync(ROOT + file, "utf8");
 

@@ -25,6 +25,10 @@ export function renderMarkdown(text: string, resolve: ResolveLink): Html {
         const url = resolve(href);
         return (url === null ? content : html`<a href="${url}">${content}</a>`).text;
       },
+      image({ href, text: about }: Tokens.Image) {
+        const url = resolve(href);
+        return (url === null ? html`${about}` : html`<img src="${url}" alt="${about}">`).text;
+      },
       code: ({ text: code, lang }: Tokens.Code) => codeBlock(code, lang).text,
       // What is wider than the page scrolls, with the keyboard too.
       table(table: Tokens.Table) {

@@ -12,6 +12,8 @@ import {
   type Documents,
   docsOf,
   joinDocuments,
+  listImages,
+  ROOT,
   SCHEMA,
   SEARCH,
   textOf,
@@ -42,6 +44,7 @@ export const alwaysOn = (pages: ExpressInterface): AlwaysOnInterface => ({
 function docsPages(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   for (const doc of docsOf(options)) router.all(doc.path, byMethod({ GET: docHandler(doc, options) }));
+  for (const { path, type, file } of listImages()) router.all(path, byMethod({ GET: imageHandler(type, ROOT + file) }));
   router.all(SEARCH, byMethod({ GET: searchHandler(options) }));
   const { schema } = options;
   if (schema !== null) router.all(SCHEMA, byMethod({ GET: textHandler(readFileSync(schema, "utf8")) }));
@@ -63,6 +66,14 @@ const HEADERS = { "Cache-Control": "public, max-age=300", Vary: "Accept" };
 
 const textHandler = (text: string): RequestHandler =>
   contentHandler({ type: "text/plain; charset=utf-8", text, headers: HEADERS });
+
+function imageHandler(type: string, file: string): RequestHandler {
+  let handler: RequestHandler | undefined;
+  return (request, response, next) => {
+    handler ??= contentHandler({ type, text: readFileSync(file), headers: HEADERS });
+    handler(request, response, next);
+  };
+}
 
 /** Loaded with the first request: Markdown and colours are slow to load. */
 const rendering = () => import("./document.ts");

@@ -4,11 +4,12 @@ import { type Doc, docAt, type Group } from "../../pages/documents.ts";
 
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
-  Start: ["README.md", "upgrades", "CHANGELOG.md"],
+  Start: ["README.md", "index", "upgrades", "CHANGELOG.md"],
   "Frontend developers": [
     "graphql",
     "live-comments",
     "supabase-js",
+    "works-with",
     "realtime",
     "channels",
     "broadcast",

@@ -104,13 +104,13 @@ function yearOf(text: string): number {
 /** A document that does not change while the service runs. */
 export type Content = {
   readonly type: string;
-  readonly text: string;
+  readonly text: string | Buffer;
   readonly headers: Readonly<Record<string, string>>;
 };
 
 /** Serves a document, or 304. Express ignores If-None-Match when `fetch` sends Cache-Control: no-cache with it. */
 export function contentHandler({ type, text, headers }: Content): RequestHandler {
-  const body = Buffer.from(text);
+  const body = typeof text === "string" ? Buffer.from(text) : text;
   const etag = contentTag(body);
   return (request, response) => {
     response.set(headers).set("ETag", etag);

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
@@ -163,6 +164,20 @@ describe("/docs/…", () => {
     expect(dead).toEqual([]);
   });
 
+  test("pictures of a document are served as they are in the repository", async () => {
+    const page = await text("/docs/readme");
+    const sources = [...page.matchAll(/<img src="([^"]+)" alt="[^"]{20,}">/g)].map(([, source]) => source!);
+    expect(sources).toEqual(["/docs/images/overview.svg", "/docs/images/start.png", "/docs/images/console.png"]);
+    for (const source of sources) {
+      const response = await get(source);
+      const type = source.endsWith(".svg") ? "image/svg+xml" : "image/png";
+      expect([source, response.status, response.headers.get("content-type")]).toEqual([source, 200, type]);
+      const bytes = await response.arrayBuffer();
+      expect(Buffer.from(bytes).equals(readFileSync(source.slice(1)))).toBe(true);
+      expect(bytes.byteLength).toBeLessThan(150_000);
+    }
+  });
+
   test("Markdown in code and values is text, not markup", async () => {
     const page = await text("/docs/tables");
     expect(page).not.toContain("<relation>");
@@ -171,7 +186,7 @@ describe("/docs/…", () => {
 
   test("files of a page have their name, and code of each language its colours", async () => {
     const page = await text("/docs/live-comments");
-    for (const name of ["urql.ts", "urql-page.tsx"])
+    for (const name of ["comments.ts", "urql-page.tsx"])
       expect(page).toMatch(new RegExp(`<p class="file">${name}</p><pre tabindex="0"><code><span class="hljs-`));
   });
 
