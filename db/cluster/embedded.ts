@@ -33,7 +33,7 @@ export type ClusterOptions = {
   readonly dataDir: string;
   /** The superuser's password: passed to initdb on the first start, used to connect later. */
   readonly password: string;
-  /** TCP port on 127.0.0.1; 0, the default, chooses a free one. */
+  /** TCP port on 127.0.0.1; 0, the default, chooses one by the folder, so that connections that are saved in clients stay valid. */
   readonly port?: number;
   /** The folder of `initdb` and `postgres`: `/usr/lib/postgresql/15/bin`; by default the embedded ones. */
   readonly binaries?: string;
@@ -74,7 +74,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const { password, durable = true, onLog = () => {} } = options;
     if (!(await isCluster(dataDir))) await makeCluster({ initdb, dataDir, password, durable, user }, options.copies);
     await refuseCopies(dataDir, user);
-    const port = options.port || (await findFreePort());
+    const port = options.port || (await findFreePort(portOf(dataDir)));
     const server = await startPostmaster({ postgres, dataDir, port, durable, user, onLog });
     const { pid, ended } = server;
     const url = (database: string) =>
@@ -262,12 +262,17 @@ async function runInitdb({ initdb, durable, user }: NewCluster, folder: string, 
   });
 }
 
-/** Below 32768: higher ports are ephemeral, and any outgoing connection may use them. */
-export async function findFreePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(20_000, 32_768);
-    if (await isFree(port)) return port;
-  }
+/** Higher ports are ephemeral, and any outgoing connection may use them. */
+const [MIN_PORT, MAX_PORT] = [20_000, 32_768];
+
+const randomPort = () => randomInt(MIN_PORT, MAX_PORT);
+
+/** The same for each start on a folder. */
+const portOf = (folder: string) => MIN_PORT + (hash("sha1", folder, "buffer").readUInt32BE() % (MAX_PORT - MIN_PORT));
+
+/** The preferred port, or another one if it is in use. */
+export async function findFreePort(preferred = randomPort()): Promise<number> {
+  for (let port = preferred; ; port = randomPort()) if (await isFree(port)) return port;
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
@@ -168,6 +169,19 @@ describe("a later start", () => {
   test("keeps the data, and is durable by default", async () => {
     expect(await query(cluster.url("postgres"), "select answer from kept")).toEqual([{ answer: 42 }]);
     expect(await query(cluster.url("postgres"), "show fsync")).toEqual([{ fsync: "on" }]);
+  });
+
+  test("has the same port with each start, so that saved connections stay valid, unless another program has it", async () => {
+    const own = { dataDir: join(await otherFolder(), "postgres") };
+    const first = await startShared(own);
+    await first.stop();
+    const second = await startShared(own);
+    await second.stop();
+    expect(second.port).toBe(first.port);
+    const other = createServer().listen(first.port, "127.0.0.1");
+    await once(other, "listening");
+    onTestFinished(() => void other.close());
+    expect((await start(own)).port).not.toBe(first.port);
   });
 
   test("ignores an empty lock", () => {
