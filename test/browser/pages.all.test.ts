@@ -32,6 +32,24 @@ async function open(path: string): Promise<{ page: Page; faults: string[] }> {
   return { page, faults };
 }
 
+/** The number of the buttons to copy, and the text that lies under one of them. */
+const COVERED = `(() => {
+  const buttons = [...document.querySelectorAll(".copy")];
+  const rectsOf = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return [...range.getClientRects()];
+  };
+  const covered = buttons.flatMap((button) => {
+    const box = button.getBoundingClientRect();
+    const listing = button.closest(".listing");
+    const isUnder = (rect) => rect.left < box.right && rect.right > box.left && rect.top < box.bottom && rect.bottom > box.top;
+    const texts = [listing.querySelector("code"), listing.querySelector(".file"), listing.previousElementSibling];
+    return texts.filter((each) => each && rectsOf(each).some(isUnder)).map((each) => each.textContent.slice(0, 60));
+  });
+  return [buttons.length, covered];
+})()` as unknown as () => [number, string[]];
+
 describe.skipIf(!installed)("the start page", () => {
   test("leads to the documentation, whose links lead on, with the keyboard alone", async () => {
     const { page } = await open("/");
@@ -45,6 +63,18 @@ describe.skipIf(!installed)("the start page", () => {
     await page.keyboard.press("Enter");
     await page.waitForURL("**/docs/runbook#contentservicepoolexhausted");
     expect(await page.getByRole("heading", { name: "ContentServicePoolExhausted" }).isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test.each([390, 1280])("nothing lies under a button to copy, also of a document, %i pixels wide", async (width) => {
+    const { page } = await open("/");
+    await page.setViewportSize({ width, height: 800 });
+    for (const path of ["/", "/docs/tables", "/docs/live-comments"]) {
+      await page.goto(service.url + path);
+      await page.locator(".copy").first().waitFor({ state: "attached" });
+      const [buttons, covered] = await page.evaluate(COVERED);
+      expect([path, buttons > 3, covered]).toEqual([path, true, []]);
+    }
     await page.close();
   });
 
