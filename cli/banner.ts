@@ -10,14 +10,29 @@ import { probesOf } from "./ready.ts";
 type Ready = { readonly url: string; readonly tokens: Tokens };
 
 /** A page of a part. `banner` is its name here; without one it is left out. */
-type Page = { readonly path: string; readonly banner?: string; readonly isForOperators?: boolean };
+type Page = {
+  readonly path: string;
+  readonly banner?: string;
+  readonly signIn?: string;
+  readonly isForOperators?: boolean;
+};
+
+/** How long the link to the console is good for: as long as a sign-in there. */
+const LINK_SECONDS = 8 * 3600;
+
+const LOOPBACK = new Set(["127.0.0.1", "localhost", "::1"]);
 
 /** Prints the URLs of the service, what is open to every caller, the keys of an embedded database, and the accounts of SEED=demo. */
 export function printBanner({ config, application }: Configured, { url, tokens }: Ready, pages: readonly Page[]): void {
   const rows: [string, string][] = [];
   const operators = config.adminPort === 0 ? url : probesOf(config);
-  for (const { banner, path, isForOperators } of pages)
-    if (banner !== undefined) rows.push([banner, `${isForOperators ? operators : url}${path}`]);
+  const isOwnMachine = config.embedded && LOOPBACK.has(config.host);
+  const signInOf = (path: string) =>
+    `${path}#${tokens.issueKey("service_role", { jti: "console", seconds: LINK_SECONDS })}`;
+  for (const { banner, path, signIn, isForOperators } of pages) {
+    const target = signIn !== undefined && isOwnMachine ? signInOf(signIn) : path;
+    if (banner !== undefined) rows.push([banner, `${isForOperators ? operators : url}${target}`]);
+  }
   rows.push(["Tables", `${url}/rest/v1/`]);
   if (config.graphqlMaxTables > 0)
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);

@@ -87,6 +87,9 @@ const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
 /** Whether the caller has a key of `issueKey`, and not a token of another issuer that has the same role. */
 export const isServiceKey = ({ role, claims }: Caller): boolean => role === "service_role" && claims.iss === ISSUER;
 
+/** What a key says beside its role, and for how many seconds it is valid. */
+export type KeyClaims = { readonly iat?: number; readonly jti?: string; readonly seconds?: number };
+
 export type TokenKeys = {
   /** At least 32 bytes. Ignored if there is a private key. */
   readonly secret: string;
@@ -197,8 +200,8 @@ export class Tokens implements Verifier {
   }
 
   /** An API key: public for `anon`, secret for `service_role`. `claims` may be its time and its id. */
-  issueKey(role: "anon" | "service_role", claims: { readonly iat?: number; readonly jti?: string } = {}): string {
-    return this.#sign({ role, ...claims }, KEY_SECONDS);
+  issueKey(role: "anon" | "service_role", { seconds = KEY_SECONDS, ...claims }: KeyClaims = {}): string {
+    return this.#sign({ role, ...claims }, seconds);
   }
 
   verify(token: string): Caller {

@@ -84,6 +84,8 @@ export type PartPage = Link & {
   readonly about?: string;
   /** Its name in what the command prints, if it is there. */
   readonly banner?: string;
+  /** The path at which a service key signs in, from the fragment of the URL. */
+  readonly signIn?: string;
 };
 
 export type OpenPart = {

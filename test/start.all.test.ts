@@ -96,7 +96,7 @@ describe("the first npm start", () => {
       "Start page": `${url}/`,
       Tables: `${url}/rest/v1/`,
       Reference: `${url}/docs`,
-      Console: `${url}/console`,
+      Console: expect.stringMatching(/^http:\/\/[\w.:]+\/console\/sign-in#eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       GraphQL: `${url}/graphql`,
       Subscriptions: `${url.replace("http", "ws")}/graphql`,
       Explorer: `${url}/graphiql`,
@@ -118,6 +118,15 @@ describe("the first npm start", () => {
     );
   });
 
+  test("prints a link to the console whose key signs in there, and ends with the sign-in", async () => {
+    const [address, key = ""] = command.banner.get("Console")!.split("#") as [string, string?];
+    const form = { method: "POST", redirect: "manual" } as const;
+    const signedIn = await fetch(address, { ...form, body: new URLSearchParams({ credential: key }) });
+    expect([signedIn.status, signedIn.headers.get("location")]).toEqual([303, "/console/access"]);
+    const { role, iat, exp } = JSON.parse(Buffer.from(key.split(".")[1]!, "base64url").toString());
+    expect([role, exp - iat]).toEqual(["service_role", 8 * 3600]);
+  });
+
   test("stores its secrets so that only their owner can read them, and accepts writes", async () => {
     for (const file of ["secret", "postgres-password"])
       expect((await stat(join(dataDir, file))).mode & 0o777).toBe(0o600);
@@ -132,7 +141,8 @@ describe("the first npm start", () => {
 
   test("logs lines of JSON with the request id, and no password, token or key", async () => {
     const files = ["secret", "postgres-password"].map((file) => readFileSync(join(dataDir, file), "utf8").trim());
-    secrets = [...(await sendSecrets(command)), token, command.banner.get("service key")!, ...files];
+    const shown = [command.banner.get("service key")!, command.banner.get("Console")!.split("#")[1]!];
+    secrets = [...(await sendSecrets(command)), token, ...shown, ...files];
     // Parsing them proves that each line is JSON.
     const requests = () => command.logged.filter(({ msg }) => msg === "request");
     await expect.poll(() => requests().map(({ requestId }) => requestId), POLL).toContain("last-1");

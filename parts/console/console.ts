@@ -154,7 +154,10 @@ ${nextField}
 ${accountSignIn && html`<ul class="links"><li>An administrator can also <a href="${accountSignIn}?${back.toString()}">sign in to the service</a> in this browser, and then continue here.</li></ul>`}
 </div>`;
   response.status(fault === null ? 200 : 401);
-  send(response, documentOf({ title: "Sign in – Console", path: CONSOLE, main }, links));
+  send(
+    response,
+    documentOf({ title: "Sign in – Console", path: CONSOLE, main, script: "/assets/console-sign-in.js" }, links),
+  );
 }
 
 const asideOf = (

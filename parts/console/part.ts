@@ -20,7 +20,7 @@ import { accessView } from "./access.ts";
 import { activityView } from "./activity.ts";
 import type { SendRequest } from "./admin-api.ts";
 import type { AsOptions } from "./caller-form.ts";
-import { consolePages } from "./console.ts";
+import { consolePages, SIGN_IN } from "./console.ts";
 import { dataView } from "./data.ts";
 import { eventsView } from "./events.ts";
 import { type InProcessRequest, sendInProcess } from "./in-process.ts";
@@ -42,12 +42,12 @@ export const console: Part = {
   isForOperators: true,
   pages: () => [
     {
-      ...{ path: CONSOLE, name: "Console", icon: "access", banner: "Console" },
+      ...{ path: CONSOLE, name: "Console", icon: "access", banner: "Console", signIn: SIGN_IN },
       about: "for operators: access, requests as any caller, hidden rows, live numbers",
     },
   ],
   assets: assetsIn(import.meta.url, "./assets", [
-    ...["console.css", "console-live.js", "console-schema.js", "console-try.js"],
+    ...["console.css", "console-live.js", "console-schema.js", "console-sign-in.js", "console-try.js"],
   ]),
   open: (core) => ({ http: createConsole(core) }),
 };

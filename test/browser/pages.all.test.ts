@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { faultsAtEachSize, overflowOf, violationsOf } from "../support/axe.ts";
 import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { POLL } from "../support/until.ts";
 
 const installed = hasBrowser("the pages");
 
@@ -204,6 +205,17 @@ describe.skipIf(!installed)("the console", () => {
     await page.waitForURL("**/console/sign-in");
     await page.goto(`${service.url}/console/access`);
     expect(await page.getByLabel("Service key").isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test("the link that npm start prints fills the key in, takes it out of the URL, and signs in with one click", async () => {
+    const { page, faults } = await open(`/console/sign-in#${service.service.tokens.issueKey("service_role")}`);
+    const field = page.getByLabel("Service key");
+    await expect.poll(() => field.inputValue(), POLL).toMatch(/^eyJ/);
+    expect(page.url()).toBe(`${service.url}/console/sign-in`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/console/access");
+    expect(faults).toEqual([]);
     await page.close();
   });
 
