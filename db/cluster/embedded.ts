@@ -262,17 +262,14 @@ async function runInitdb({ initdb, durable, user }: NewCluster, folder: string, 
   });
 }
 
-/** Higher ports are ephemeral, and any outgoing connection may use them. */
-const [MIN_PORT, MAX_PORT] = [20_000, 32_768];
-
-const randomPort = () => randomInt(MIN_PORT, MAX_PORT);
-
-/** The same for each start on a folder. */
-const portOf = (folder: string) => MIN_PORT + (hash("sha1", folder, "buffer").readUInt32BE() % (MAX_PORT - MIN_PORT));
+/** Below 32768, the first of the ports that any outgoing connection may use. */
+const anyPort = () => randomInt(20_000, 32_768);
+/** The same with each start on a folder. */
+const portOf = (folder: string) => 20_000 + (hash("sha1", folder, "buffer").readUInt32BE() % 12_768);
 
 /** The preferred port, or another one if it is in use. */
-export async function findFreePort(preferred = randomPort()): Promise<number> {
-  for (let port = preferred; ; port = randomPort()) if (await isFree(port)) return port;
+export async function findFreePort(preferred = anyPort()): Promise<number> {
+  for (let port = preferred; ; port = anyPort()) if (await isFree(port)) return port;
 }
 
 function isFree(port: number): Promise<boolean> {
