@@ -120,6 +120,12 @@ test("the contents of the documentation have every page once", () => {
   expect(listed.toSorted()).toEqual([...globSync("docs/**/*.md"), ...others].toSorted());
 });
 
+test("docs/index.md leads to every page", () => {
+  const index = readFileSync("docs/index.md", "utf8");
+  const pages = globSync(["docs/*.md", "docs/decisions/README.md"]).map((file) => file.slice("docs/".length));
+  expect(pages.filter((page) => page !== "index.md" && !index.includes(`](${page})`))).toEqual([]);
+});
+
 test("every page begins with its readers, and what it is for", () => {
   const pages = globSync("docs/*.md");
   expect(pages.length).toBeGreaterThan(20);

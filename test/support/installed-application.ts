@@ -187,6 +187,6 @@ const pathOf = (node: string): string => `${dirname(node)}${delimiter}${process.
 /** What the README says to make an application from a clone, without the installation before and the start after. */
 async function readCommands(): Promise<string> {
   const text = await readFile(join(PROJECT, "README.md"), "utf8");
-  const [, commands] = /^### Your own application$[^#]*?^```sh\nnpm ci\n([^`]*)npm run dev\n```$/m.exec(text)!;
+  const [, commands] = /^### Your own application$[\s\S]*?^```sh\nnpm ci\n([^`]*)npm run dev\n```$/m.exec(text)!;
   return commands!;
 }
