@@ -1,3 +1,4 @@
+import { constants, gunzipSync } from "node:zlib";
 import type { HttpRequest } from "./case.ts";
 
 /** Writes a request as bytes. `address` is the base URL: `http://127.0.0.1:3000/rest/v1`. */
@@ -46,7 +47,7 @@ export class AnswerReader {
   read(bytes: Buffer): HttpAnswer | null {
     const rest = this.#body === null ? this.#readHead(bytes) : bytes;
     if (rest === null || !this.#body!.take(rest)) return null;
-    const answer = { status: this.#status, head: this.#head, body: this.#body!.text };
+    const answer = { status: this.#status, head: this.#head, body: textOf(this.#body!.kept, this.#head) };
     this.#body = null;
     return answer;
   }
@@ -62,6 +63,12 @@ export class AnswerReader {
     this.#body = bodyAfter(this.#head, this.#status, this.#keep);
     return received.subarray(end + HEAD_END.length);
   }
+}
+
+/** The text of a body, or of its beginning. */
+function textOf(bytes: Buffer, head: string): string {
+  const isCompressed = bytes.length > 0 && /\r\ncontent-encoding: *gzip/i.test(head);
+  return (isCompressed ? gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }) : bytes).toString();
 }
 
 const BODILESS = new Set([204, 304]);
@@ -85,8 +92,8 @@ abstract class Body {
   /** Whether the body ends with these bytes. */
   abstract take(bytes: Buffer): boolean;
 
-  get text(): string {
-    return Buffer.concat(this.#kept).toString();
+  get kept(): Buffer {
+    return Buffer.concat(this.#kept);
   }
 
   protected keep(bytes: Buffer): void {

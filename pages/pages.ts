@@ -87,7 +87,7 @@ function docHandler(doc: Doc, options: DocsOptions): RequestHandler {
     if (isBrowser) page ??= pageHandler(doc, options);
     else text ??= textHandler(textOf(doc.file));
     const handler = isBrowser ? await page! : text!;
-    handler(request, response, next);
+    await handler(request, response, next);
   };
 }
 
@@ -105,6 +105,6 @@ function searchHandler(options: DocsOptions): RequestHandler {
   };
   return async (request, response, next) => {
     handler ??= create();
-    (await handler)(request, response, next);
+    await (await handler)(request, response, next);
   };
 }

@@ -48,7 +48,7 @@ type Definition = {
   readonly isSlow?: boolean;
   /** Of a request that is refused. */
   readonly status?: number;
-  /** In place of those of the user. */
+  /** In place of those of the user, or beside them. */
   readonly headers?: HttpRequest["headers"];
   /** Replaces the n-th request. */
   instead?(request: HttpRequest, n: number): HttpRequest;
@@ -64,9 +64,11 @@ const LEAST_AUTHORS = USERS / 2;
 const LIST = "/articles?select=id,title,status,created_at&status=eq.PUBLISHED&order=created_at.desc&limit=20";
 const ADD = { path: () => "/rpc/add_them", body: { a: 1, b: 2 } };
 
+const GZIP = { "Accept-Encoding": "gzip" };
 const CALLERS = 200;
 const BULK_ROWS = 1000;
 export const MANY_ROWS = 10_000;
+const MANY = `/articles?order=id&limit=${MANY_ROWS}`;
 const SLOW_SHARE = 100;
 
 const DEFINITIONS: readonly Definition[] = [
@@ -76,6 +78,13 @@ const DEFINITIONS: readonly Definition[] = [
     about: "the 20 newest published articles",
     method: "GET",
     path: () => LIST,
+  },
+  {
+    name: "list-gzip",
+    about: "the same, compressed by the service and not by PostgREST",
+    method: "GET",
+    path: () => LIST,
+    headers: GZIP,
   },
   {
     name: "embed",
@@ -142,8 +151,16 @@ const DEFINITIONS: readonly Definition[] = [
     name: "many",
     about: `${MANY_ROWS} articles, 4 MB`,
     method: "GET",
-    path: () => `/articles?order=id&limit=${MANY_ROWS}`,
+    path: () => MANY,
     isSlow: true,
+  },
+  {
+    name: "many-gzip",
+    about: "the same, compressed by the service and not by PostgREST",
+    method: "GET",
+    path: () => MANY,
+    isSlow: true,
+    headers: GZIP,
   },
   {
     name: "row-two-roles",
@@ -196,7 +213,7 @@ const STEP = 7919;
 
 export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
   const { name, about, keys = 1, callers = 1, writes = false, isSlow = false } = definition;
-  const { instead = (request) => request, status } = definition;
+  const { instead = (request) => request, status, headers: own } = definition;
   return {
     name,
     about,
@@ -206,7 +223,7 @@ export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
     isSlow,
     status,
     keys,
-    isOneStatement: definition.instead === undefined && callers === 1 && status === undefined,
+    isOneStatement: definition.instead === undefined && callers === 1 && own === undefined && status === undefined,
     request: (key) => requestOf(definition, key, headersOf(writes, 1)),
     requests: () => {
       const headers = Array.from({ length: callers }, (_, i) => headersOf(writes, 1 + i));

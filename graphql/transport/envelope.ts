@@ -1,4 +1,5 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { codingOf, compress } from "../../http/pipeline/compression.ts";
 import { setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
@@ -17,15 +18,23 @@ export const GRAPHQL: HttpEnvelope = {
     head.notes.code = code;
     setHead(response, head);
     if (status === 503 || status === 429) response.setHeader("Retry-After", more.retryAfter ?? RETRY_SECONDS);
-    sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(status, code, message));
+    void sendAnswer(request, response, mediaTypeOf(request.headers.accept), refusal(status, code, message));
   },
 };
 
 /** Sends an answer of GraphQL; the head has been set. */
-export function sendAnswer(response: ServerResponse, mediaType: MediaType, { status, body }: Answer): void {
-  response.appendHeader("Vary", "Accept");
+export async function sendAnswer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  mediaType: MediaType,
+  { status, body }: Answer,
+): Promise<void> {
+  response.appendHeader("Vary", "Accept, Accept-Encoding");
+  const coding = status === 200 ? codingOf(request, mediaType, body.length) : null;
+  if (coding !== null) response.setHeader("Content-Encoding", coding);
   // Of a large text, Node would keep a copy until the client has read it.
-  const sent = body.length > LARGE ? Buffer.from(body) : body;
+  const bytes = coding !== null || body.length > LARGE ? Buffer.from(body) : body;
+  const sent = coding === null ? bytes : await compress(bytes as Buffer, coding);
   response.writeHead(status, {
     "Content-Type": `${mediaType}; charset=utf-8`,
     "Content-Length": Buffer.byteLength(sent),

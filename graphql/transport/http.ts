@@ -50,7 +50,7 @@ export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => 
     if (request.method === "OPTIONS") return void response.writeHead(204, { Allow: ALLOW }).end();
     const mediaType = mediaTypeOf(request.headers.accept);
     const answered = await answerTo(exchange, mediaType, options);
-    if (answered) sendAnswer(response, mediaType, answered);
+    if (answered) await sendAnswer(request, response, mediaType, answered);
   },
 });
 

@@ -56,7 +56,7 @@ export function startPage(base: Base): Router {
       ? { type: "text/html; charset=utf-8", text: await pageOf(base), headers: { ...headers, ...PAGE_HEADERS } }
       : { type: "application/json; charset=utf-8", text: jsonOf(base), headers };
     if (base.state() === "ready") {
-      contentHandler(content)(request, response, next);
+      await contentHandler(content)(request, response, next);
     } else {
       const unavailable = { ...content.headers, "Cache-Control": "no-store", "Retry-After": RETRY_SECONDS };
       response.status(503).set(unavailable).type(content.type).send(content.text);

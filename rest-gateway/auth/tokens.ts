@@ -56,7 +56,7 @@ export async function sendPublicKeys({ auth, request, response }: Call): Promise
     text: JSON.stringify(auth.tokens.jwks()),
     headers: { "Cache-Control": "public, max-age=300" },
   };
-  contentHandler(content)(request, response, () => {});
+  await contentHandler(content)(request, response, () => {});
 }
 
 /**

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import type { RequestHandler } from "express";
+import { type Coding, codingOf, compress } from "../../http/pipeline/compression.ts";
 
 /** The validators of a response, with which a client asks whether its copy is still current. */
 export type Validators = { readonly etag: string | null; readonly lastModified: Date | null };
@@ -27,10 +28,24 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
 function matchesWeakly(header: string, etag: string | null): boolean {
   const tags = parseEntityTags(header);
   if (tags === null || tags === "any") return tags === "any";
-  return etag !== null && tags.some((tag) => opaqueOf(tag) === opaqueOf(etag));
+  return etag !== null && tags.some((tag) => isSameContent(tag, etag));
 }
 
-const opaqueOf = (tag: string) => (tag.startsWith("W/") ? tag.slice(2) : tag);
+const isSameContent = (one: string, other: string) => contentOf(one) === contentOf(other);
+
+/** A tag without what says how the content is sent: `W/"v1-7-gzip"` → `"v1-7"`. */
+export const contentOf = (tag: string): string => tag.replace(/^W\//, "").replace(/-(?:gzip|br)"$/, '"');
+
+/** The tag of a body that is sent in this coding: `"v1-7"` → `"v1-7-gzip"`. A strong tag is that of the same bytes. */
+export const tagIn = (etag: string, coding: Coding | null): string =>
+  coding === null ? etag : `${etag.slice(0, -1)}-${coding}"`;
+
+/** The tag of a 304: that of the copy which the client has, in whatever coding. Source: RFC 9111, 4.3.4. */
+export function tagOfCopy({ "if-none-match": header = "" }: IncomingHttpHeaders, etag: string): string {
+  const tags = header === etag ? null : parseEntityTags(header);
+  const found = Array.isArray(tags) ? tags.find((tag) => isSameContent(tag, etag)) : undefined;
+  return found?.replace(/^W\//, "") ?? etag;
+}
 
 /**
  * The tags of If-None-Match or If-Match, in order; null for a malformed list.
@@ -112,10 +127,14 @@ export type Content = {
 export function contentHandler({ type, text, headers }: Content): RequestHandler {
   const body = typeof text === "string" ? Buffer.from(text) : text;
   const etag = contentTag(body);
-  return (request, response) => {
-    response.set(headers).set("ETag", etag);
-    if (isNotModified(request.headers, { etag, lastModified: null })) response.status(304).end();
-    else response.set("Content-Type", type).send(body);
+  return async (request, response) => {
+    response.set(headers).vary("Accept-Encoding");
+    if (isNotModified(request.headers, { etag, lastModified: null }))
+      return void response.set("ETag", tagOfCopy(request.headers, etag)).status(304).end();
+    const coding = codingOf(request, type, body.length);
+    response.set("ETag", tagIn(etag, coding)).set("Content-Type", type);
+    if (coding !== null) response.set("Content-Encoding", coding);
+    response.send(coding === null ? body : await compress(body, coding));
   };
 }
 

@@ -71,8 +71,8 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     };
   }
 
-  protected send(exchange: ResourceExchange, answered: RestAnswer): void {
-    sendAnswer(exchange, answered, this.#options.lifecycle);
+  protected send(exchange: ResourceExchange, answered: RestAnswer): Promise<void> {
+    return sendAnswer(exchange, answered, this.#options.lifecycle);
   }
 
   protected async answer(exchange: ResourceExchange): Promise<RestAnswer> {

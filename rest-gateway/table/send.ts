@@ -1,14 +1,23 @@
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import { free } from "../../http/limits/bulk.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
+import {
+  type Coding,
+  codingOf,
+  compress,
+  compressParts,
+  mayBeCompressed,
+  STREAM_BYTES,
+} from "../../http/pipeline/compression.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
-import { contentTag, isNotModified } from "../conventions/conditional.ts";
+import { contentTag, isNotModified, tagIn, tagOfCopy } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/headers.ts";
 import type { Answer, StreamedAnswer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
@@ -16,7 +25,7 @@ import { type TableProblem, tableAnswer } from "./problem.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** The request headers that a response depends on. */
-const VARY = "Origin, Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
+const VARY = "Origin, Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie, Accept-Encoding";
 
 /** Where a response is sent. */
 export type Destination = HttpDestination & { readonly stopwatch?: Stopwatch | null };
@@ -27,19 +36,49 @@ export const TABLES: HttpEnvelope = {
 };
 
 /** Sends an answer, or 304 if the client already has it. */
-export function sendAnswer({ request, response, head, stopwatch }: Destination, answered: Answer): void {
+export function sendAnswer(destination: Destination, answered: Answer): Promise<void> | void {
+  const { request } = destination;
   const etag = tagOf(request.method!, answered);
-  const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
-  const sent = isKnown ? notModified(answered) : answered;
+  if (etag !== null && isNotModified(request.headers, { etag, lastModified: null }))
+    return sendAs(destination, answered, notModified(answered), ["ETag", tagOfCopy(request.headers, etag)]);
+  const coding = answered.body && codingOfAnswer(request, answered, answered.body.length);
+  if (coding) return sendCompressed(destination, answered, etag, coding);
+  sendAs(destination, answered, answered, etag === null ? [] : ["ETag", etag]);
+}
+
+async function sendCompressed(destination: Destination, answered: Answer, etag: string | null, coding: Coding) {
+  const body = await compress(answered.body!, coding);
+  if (answered.isDisposable) free(answered.body!);
+  const tag = etag === null ? [] : ["ETag", tagIn(etag, coding)];
+  sendAs(destination, answered, { ...answered, body, isDisposable: true }, ["Content-Encoding", coding, ...tag]);
+}
+
+/** Sends an answer as `sent`: whole, compressed or 304. In `more`, names and values alternate. */
+function sendAs(
+  { request, response, head, stopwatch }: Destination,
+  answered: Answer,
+  sent: Answer,
+  more: string[],
+): void {
   const { body } = sent;
   const common = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
   const isBodiless = hasNoBody(request, sent.status);
-  const more = etag === null ? [] : ["ETag", etag];
   if (!isBodiless) more.push("Content-Length", String(body?.length ?? 0));
   writeHead(response, sent, common, more, stopwatch);
   if (isBodiless || body === null) response.end();
-  else if (answered.isDisposable) endAndFree(response, body);
+  else if (sent.isDisposable) endAndFree(response, body);
   else endWith(response, body);
+}
+
+/** Headers of a function that describes itself how its result is sent. */
+const OF_REPRESENTATION = /^(?:content-(?:encoding|length|digest)|(?:repr-)?digest|etag|vary)$/i;
+
+/** The coding of an answer of so many bytes. A part of the rows is not compressed: clients could take it as a part of the bytes. */
+function codingOfAnswer(request: IncomingMessage, { status, headers, given }: Answer, bytes: number): Coding | null {
+  if (!mayBeCompressed(request, bytes) || status >= 300 || status === 206) return null;
+  if (given?.some(([name, value]) => OF_REPRESENTATION.test(name) || /\bno-transform\b/i.test(value))) return null;
+  const type = [...(given ?? []), ...headers].find(([name]) => name.toLowerCase() === "content-type");
+  return type ? codingOf(request, type[1], bytes) : null;
 }
 
 /** Writes the head of an answer. In `common` and `more`, names and values alternate. */
@@ -66,12 +105,14 @@ export async function sendStream(
   { answer, parts, queue, close }: StreamedAnswer,
   { gone, network, budget, slowStreams }: StreamSending,
 ): Promise<void> {
-  const { response, head, stopwatch } = destination;
+  const { request, response, head, stopwatch } = destination;
   const unread = budget.hold(network, "streams", response);
   const unwatch = slowStreams.watch({ response, network, queue });
+  const coding = codingOfAnswer(request, answer, Number.POSITIVE_INFINITY);
+  if (coding) unread.add(STREAM_BYTES);
   try {
-    writeHead(response, answer, head.headers, [], stopwatch);
-    for await (const part of parts) {
+    writeHead(response, answer, head.headers, coding ? ["Content-Encoding", coding] : [], stopwatch);
+    for await (const part of coding ? compressParts(parts, coding) : parts) {
       unread.add(part.length);
       const release = () => unread.give(part.length);
       await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);

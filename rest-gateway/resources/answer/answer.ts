@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Result } from "../../../db/transaction/transaction.ts";
+import { codingOf, compress } from "../../../http/pipeline/compression.ts";
 import { endWith } from "../../../http/pipeline/response.ts";
 import { type Problem, problem } from "../../../problems/problem.ts";
-import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
+import { contentTag, isNotModified, lastModifiedText, tagIn, tagOfCopy } from "../../conventions/conditional.ts";
 import type { DataExchange } from "../../conventions/data-interface.ts";
 import { answerOf, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Header } from "../../conventions/headers.ts";
@@ -61,7 +62,8 @@ function etagOf({ style, selection }: ResourceRequest, version: string | null, b
   return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;
 }
 
-const VARY = "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
+const VARY =
+  "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie, Accept-Encoding";
 
 export type ResourceExchange = DataExchange & {
   readonly preferences: Preferences;
@@ -70,7 +72,7 @@ export type ResourceExchange = DataExchange & {
 };
 
 /** Sends an answer, or 304 if the client has it already. */
-export function sendAnswer(exchange: ResourceExchange, given: RestAnswer, lifecycle: Lifecycle): void {
+export async function sendAnswer(exchange: ResourceExchange, given: RestAnswer, lifecycle: Lifecycle): Promise<void> {
   const { request, response, head } = exchange;
   const { version, contentType } = exchange.target!.chosen;
   const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
@@ -78,17 +80,24 @@ export function sendAnswer(exchange: ResourceExchange, given: RestAnswer, lifecy
   const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headersOf(exchange, lifecycle, false)) all.push(name, value);
   for (const [name, value] of answer.headers) all.push(name, value);
-  if (etag !== null) all.push("ETag", etag);
   if (lastModified !== null) all.push("Last-Modified", lastModifiedText(lastModified));
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (isRead && answer.status === 200 && isNotModified(request.headers, answer)) {
+    if (etag !== null) all.push("ETag", tagOfCopy(request.headers, etag));
     response.writeHead(304, all);
     response.end();
   } else {
-    if (body !== null) all.push("Content-Type", contentType, "Content-Length", String(body.length));
+    const coding = body === null ? null : codingOf(request, contentType, body.length);
+    if (etag !== null) all.push("ETag", tagIn(etag, coding));
+    const isSent = body !== null && request.method !== "HEAD";
+    const sent = isSent && coding !== null ? await compress(body, coding) : body;
+    if (sent !== null) all.push("Content-Type", contentType);
+    if (coding !== null) all.push("Content-Encoding", coding);
+    // The length of a compressed body is only known when it is compressed.
+    if (sent !== null && (isSent || coding === null)) all.push("Content-Length", String(sent.length));
     response.writeHead(answer.status, all);
-    if (body === null || request.method === "HEAD") response.end();
-    else endWith(response, body);
+    if (isSent) endWith(response, sent!);
+    else response.end();
   }
   finishReading(request);
 }

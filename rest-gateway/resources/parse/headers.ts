@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { parserCache } from "../../../cache/cache.ts";
-import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
+import { contentOf, parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/headers.ts";
 import { badRequest } from "../../conventions/problem.ts";
 import { DIALECTS, type Dialect } from "../description.ts";
@@ -104,4 +104,4 @@ const isStrong = (tag: string) => !tag.startsWith("W/");
 
 /** An array literal of Postgres: `{734,735}`. */
 const versionsOf = (tags: readonly string[]) =>
-  `{${tags.flatMap((tag) => ROW_TAG.exec(tag.replace(/^W\//, ""))?.[1] ?? []).join(",")}}`;
+  `{${tags.flatMap((tag) => ROW_TAG.exec(contentOf(tag))?.[1] ?? []).join(",")}}`;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, request as requestHttp } from "node:http";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { type RestReply, useRest } from "../../support/rest-client.ts";
 import { POLL } from "../../support/until.ts";
@@ -50,9 +51,14 @@ const linesOf = ({ text }: RestReply) =>
     .map((line) => JSON.parse(line));
 
 /** Opens a response and does not read its body. */
-async function open(path: string, accept = LINES, { service: { tokens }, url } = service()): Promise<IncomingMessage> {
+async function open(
+  path: string,
+  accept = LINES,
+  { service: { tokens }, url } = service(),
+  more: Readonly<Record<string, string>> = {},
+): Promise<IncomingMessage> {
   const apikey = tokens.issueKey("anon");
-  const sent = requestHttp(`${url}/rest/v1/${path}`, { headers: { apikey, accept }, agent: false });
+  const sent = requestHttp(`${url}/rest/v1/${path}`, { headers: { apikey, accept, ...more }, agent: false });
   sent.end();
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   response.on("error", () => {});
@@ -169,6 +175,32 @@ describe("a result that is larger than the limits", () => {
     expect(Buffer.concat(chunks).toString().endsWith('{"id":30000}\n')).toBe(true);
     const headers = { accept: LINES, "content-type": "application/x-www-form-urlencoded" };
     expect(linesOf(await rest("entries", { method: "QUERY", body: "select=id", headers }))).toHaveLength(30_000);
+  });
+});
+
+describe("a stream that is compressed", () => {
+  const compressed = (path: string, coding: string) => open(path, LINES, service(), { "accept-encoding": coding });
+
+  test.each([
+    ["gzip", gunzipSync],
+    ["br", brotliDecompressSync],
+  ] as const)("with %s has the same rows", async (coding, decompress) => {
+    const response = await compressed("entries?select=id,text,data,at&order=id", coding);
+    expect(response.headers).toMatchObject({ "content-encoding": coding, "transfer-encoding": "chunked" });
+    const bytes = Buffer.concat(await response.toArray());
+    expect(bytes.length).toBeLessThan(1_000_000);
+    expect(decompress(bytes).toString()).toBe((await get("entries?select=id,text,data,at&order=id", LINES)).text);
+  });
+
+  test("is broken off if it fails, so that no client takes it as complete", async () => {
+    const response = await compressed("broken?select=id,text,quotient", "gzip");
+    await expect(response.toArray()).rejects.toThrow("aborted");
+  });
+
+  test("ends its transaction when the client has gone", async () => {
+    const response = await compressed("entries?select=id,text,data,at&order=id", "gzip");
+    response.destroy();
+    await expect.poll(transactions, POLL).toBe(0);
   });
 });
 
