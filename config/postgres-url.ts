@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { libpqUrl } from "./libpq-url.ts";
 import { list } from "./setting-types.ts";
 
 /**
@@ -46,13 +47,16 @@ export function urlAt(replica: string, login: string): string {
   return url.href;
 }
 
+/** A directory of sockets as libpq writes it: `postgres://owner@/shop?host=/run/postgresql` */
+const SOCKET = /^postgres(?:ql)?:\/\/(?:[^/?#@]*@)?(?::\d*)?\/[^?]*\?(?:.*&)?host=(?:\/|%2F)/i;
+
 /**
- * Connection URL of a database. User, password and host must come before the path: the service replaces them with those
+ * Connection URL of a database. User, password and host must come before the path, except a directory of sockets: the service replaces them with those
  * of its login roles, and `?user=` or `?host=` would override the replacement.
  */
 export const postgresUrl = z
   .string()
-  .transform(withOneHost)
+  .transform((text) => withOneHost(SOCKET.test(text) ? libpqUrl(text) : text))
   .superRefine((text, { addIssue }) => {
     const isUrl = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
     if (!isUrl) return addIssue("must look like postgres://user:password@host:5432/database");

@@ -15,7 +15,6 @@ import {
   statfs,
   writeFile,
 } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
@@ -26,6 +25,7 @@ import { embeddedPrograms, type Programs } from "./embedded-programs.ts";
 import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
 import { isRunning, type Postmaster, startPostmaster, startTimeOf, stopOrphanedPostmaster } from "./postmaster.ts";
+import { canHaveSocket, canListen, HOST, removeSockets } from "./server-addresses.ts";
 import { assertReach, findServerUser, type SystemUser } from "./system-user.ts";
 
 export type ClusterOptions = {
@@ -49,6 +49,8 @@ export type Cluster = {
   readonly port: number;
   /** `url("content")` → `postgres://postgres:…@127.0.0.1:25432/content` */
   url(database: string): string;
+  /** The same through the Unix socket, which costs a seventh less CPU for a small query; over TCP if there is none. */
+  socketUrl(database: string): string;
   readonly pid: number;
   /** Fast shutdown: open transactions are rolled back. May be called more than once. */
   stop(): Promise<void>;
@@ -70,16 +72,20 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const user = await findServerUser(dataDir);
     if (user) assertReach(user, postgres, dataDir);
     await stopOrphanedPostmaster(dataDir);
+    await removeSockets(dataDir);
     await removeAborted(dataDir);
     const { password, durable = true, onLog = () => {} } = options;
     if (!(await isCluster(dataDir))) await makeCluster({ initdb, dataDir, password, durable, user }, options.copies);
     await refuseCopies(dataDir, user);
     const port = options.port || (await findFreePort(portOf(dataDir)));
-    const server = await startPostmaster({ postgres, dataDir, port, durable, user, onLog });
+    const hasSocket = await canHaveSocket(dataDir, port);
+    const server = await startPostmaster({ postgres, dataDir, port, hasSocket, durable, user, onLog });
     const { pid, ended } = server;
-    const url = (database: string) =>
-      `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
-    return { port, url, pid, ended, stop: stopOnce(server, releaseLock) };
+    const urlAt = (host: string) => (database: string) =>
+      `postgres://postgres:${encodeURIComponent(password)}@${host}:${port}/${encodeURIComponent(database)}`;
+    const url = urlAt(HOST);
+    const socketUrl = hasSocket ? urlAt(encodeURIComponent(dataDir)) : url;
+    return { port, url, socketUrl, pid, ended, stop: stopOnce(server, releaseLock) };
   } catch (error) {
     releaseLock();
     throw error;
@@ -269,15 +275,7 @@ const portOf = (folder: string) => 20_000 + (hash("sha1", folder, "buffer").read
 
 /** The preferred port, or another one if it is in use. */
 export async function findFreePort(preferred = anyPort()): Promise<number> {
-  for (let port = preferred; ; port = anyPort()) if (await isFree(port)) return port;
-}
-
-function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  return new Promise((answer) => {
-    server.once("error", () => answer(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => answer(true)));
-  });
+  for (let port = preferred; ; port = anyPort()) if (await canListen({ port, host: HOST })) return port;
 }
 
 /** Stops the server at most once; also when Node exits unexpectedly. */

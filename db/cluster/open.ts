@@ -91,7 +91,7 @@ export const UNCOMMITTED = `db/migrations/current.sql is not committed, and a st
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
   const cluster = options.databaseUrl === "" ? await startEmbedded(options) : null;
   try {
-    const url = cluster?.url(DATABASE) ?? options.databaseUrl;
+    const url = cluster?.socketUrl(DATABASE) ?? options.databaseUrl;
     return {
       ...(await prepare(url, options)),
       cluster,

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { spawnGuarded } from "./guarded-program.ts";
+import { HOST } from "./server-addresses.ts";
 import type { SystemUser } from "./system-user.ts";
 
 /** How to start the server on an existing cluster. */
@@ -13,6 +14,8 @@ export type ServerCommand = {
   readonly postgres: string;
   readonly dataDir: string;
   readonly port: number;
+  /** Whether it listens on a Unix socket in the data directory too. */
+  readonly hasSocket: boolean;
   readonly durable: boolean;
   readonly user: SystemUser | undefined;
   readonly onLog: (line: string) => void;
@@ -94,8 +97,7 @@ export function isRunning(pid: number, startTime = ""): boolean {
 }
 
 const SETTINGS = [
-  "listen_addresses=127.0.0.1",
-  "unix_socket_directories=",
+  `listen_addresses=${HOST}`,
   "max_connections=100",
   "wal_level=logical",
   "max_wal_senders=50",
@@ -125,8 +127,15 @@ const SCRATCH_SETTINGS = [
   "max_connections=400",
 ];
 
-function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): Promise<ChildProcess> {
-  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? DURABLE_SETTINGS : SCRATCH_SETTINGS)];
+function spawnServer({ postgres, dataDir, port, hasSocket, durable, user }: ServerCommand): Promise<ChildProcess> {
+  // A list, in which a path with a comma must be quoted.
+  const folder = hasSocket ? `"${dataDir}"` : "";
+  const settings = [
+    `port=${port}`,
+    `unix_socket_directories=${folder}`,
+    ...SETTINGS,
+    ...(durable ? DURABLE_SETTINGS : SCRATCH_SETTINGS),
+  ];
   const args = ["-D", dataDir, ...settings.flatMap((setting) => ["-c", setting])];
   return spawnGuarded({ file: postgres, args, user, signals: SIGNALS });
 }

@@ -281,6 +281,13 @@ test.each([
   expect(readConfig({ ...OWN, DATABASE_URL: url })).toMatchObject({ databaseUrl: url, embedded: false }),
 );
 
+test.each([
+  ["postgres://owner:p%40ss@/content?host=/run/postgresql", "postgres://owner:p%40ss@%2Frun%2Fpostgresql/content"],
+  ["postgresql:///content?user=owner&host=%2Ftmp&port=5433", "postgres://owner@%2Ftmp:5433/content"],
+])("DATABASE_URL=%s names a socket directory", (url, databaseUrl) =>
+  expect(readConfig({ ...OWN, DATABASE_URL: url })).toMatchObject({ databaseUrl }),
+);
+
 test("a PEM with \\n in place of line ends is accepted", () => {
   const key = pem("rsa");
   expect(readConfig({ DATABASE_URL, JWT_PRIVATE_KEY: key }).jwtPrivateKey).toBe(key);
@@ -358,7 +365,7 @@ test.each([
   ["DATABASE_URL", "postgres://", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://u:p@h:port/d", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://u:p@h/d e", `DATABASE_URL ${POSTGRES}`],
-  ["DATABASE_URL", "postgres:///d?host=/tmp", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres:///d?host=tmp", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://h/d?user=u&password=p", `DATABASE_URL ${BEFORE_PATH}`],
   ["DATABASE_URL", "postgres://u:p@h/d?host=/tmp", `DATABASE_URL ${BEFORE_PATH}`],
   ["DATABASE_URL", "postgres://u:p@a:port,b/d", `DATABASE_URL ${POSTGRES}`],

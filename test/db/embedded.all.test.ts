@@ -120,7 +120,7 @@ describe("the first start", () => {
       {
         settings: {
           listen_addresses: "127.0.0.1",
-          unix_socket_directories: "",
+          unix_socket_directories: `"${dataDir}"`,
           jit: "off",
           TimeZone: "UTC",
           wal_level: "logical",
@@ -131,6 +131,15 @@ describe("the first start", () => {
     ]);
     expect(cluster.port).toBeLessThan(32768);
     await query(cluster.url("postgres"), "create table kept as select 42 as answer");
+  });
+
+  test("listens on a Unix socket too, in a folder that only its user may enter", async () => {
+    const through = "select inet_server_addr()::text as address";
+    expect(await query(cluster.socketUrl("postgres"), through)).toEqual([{ address: null }]);
+    expect(await query(cluster.url("postgres"), through)).toEqual([{ address: "127.0.0.1/32" }]);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    const wrong = cluster.socketUrl("postgres").replace(encodeURIComponent(PASSWORD), "wrong");
+    await expect(query(wrong, "select")).rejects.toMatchObject({ code: "28P01" });
   });
 
   test("removes the files of an initdb that was killed", () =>
@@ -153,6 +162,36 @@ describe("the first start", () => {
     await cluster.ended;
     expect(processes.filter(isListed)).toEqual([]);
     expect(readdirSync(folder)).toEqual(["postgres"]);
+  });
+});
+
+describe("a data directory", () => {
+  const sockets = (of: string) => readdirSync(of).filter((name) => name.startsWith(".s.PGSQL."));
+
+  test("whose path has a space, a comma and other characters has a socket", async () => {
+    const other = join(await otherFolder(), "a, b c%é");
+    const cluster = await start({ dataDir: other });
+    expect(cluster.socketUrl("postgres")).not.toBe(cluster.url("postgres"));
+    expect(await query(cluster.socketUrl("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
+  });
+
+  test("whose path is too long for a socket has none", async () => {
+    const cluster = await start({ dataDir: join(await otherFolder(), "x".repeat(90)) });
+    expect(cluster.socketUrl("postgres")).toBe(cluster.url("postgres"));
+    expect(await query(cluster.url("postgres"), "show unix_socket_directories")).toEqual([
+      { unix_socket_directories: "" },
+    ]);
+  });
+
+  test("has only the socket of the running server, even after one that was killed", async () => {
+    const other = join(await otherFolder(), "postgres");
+    const first = await startCluster({ dataDir: other, password: PASSWORD, durable: false });
+    process.kill(first.pid, "SIGKILL");
+    await first.ended;
+    await first.stop();
+    expect(sockets(other).length).toBeGreaterThan(0);
+    const { port } = await start({ dataDir: other });
+    expect(sockets(other).sort()).toEqual([`.s.PGSQL.${port}`, `.s.PGSQL.${port}.lock`]);
   });
 });
 
