@@ -100,7 +100,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     `select role || ' ' || p.oid::regprocedure as name
      from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role']) as role, pg_proc as p
      where p.pronamespace = 'auth'::regnamespace and has_function_privilege(role, p.oid, 'execute')
-       and p.proname not in ('claims', 'uid', 'is_admin', 'is_email', 'has_recent_sign_in', 'require_recent_sign_in')
+       and p.proname not in ('claims', 'uid', 'is_admin', 'jwt', 'role', 'email', 'is_email', 'has_recent_sign_in', 'require_recent_sign_in')
        and not (role = 'service_role' and p.proname = 'remove_user')`,
     "grant execute on function auth.use_hook(text, regprocedure) to authenticated",
     ["admin auth.use_hook(text,regprocedure)", "authenticated auth.use_hook(text,regprocedure)"],

@@ -24,7 +24,9 @@ describe("POST /auth/v1/verify with a password", () => {
     const { status, json } = await send("POST /auth/v1/verify", { body: { type: "email", email, token, password } });
     return [status, json.error_code];
   };
+  /** Of a user who has chosen the password. With a link for a new one, that of the service key needs no proof. */
   const signUpLink = async (email: string) => {
+    await client().auth.signUp({ email, password: PASSWORD });
     const link = { type: "signup", email, password: PASSWORD } as const;
     return (await client("service_role").auth.admin.generateLink(link)).data.properties!;
   };

@@ -1,5 +1,5 @@
 create schema auth;
-comment on schema auth is 'The caller: auth.uid(), auth.claims(), auth.is_admin(), and Supabase''s auth.jwt(), auth.role(), auth.email().';
+comment on schema auth is 'The caller: auth.uid(), auth.claims(), auth.is_admin().';
 
 -- The type of the ids of users, which is chosen at installation (AUTH_USER_ID).
 do $$
