@@ -150,10 +150,10 @@ async function build(
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const watched = new LeftOut();
   const preset: GraphileConfig.Preset = {
-    extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
+    // In the place of the plugin that it replaces.
+    extends: [{ plugins: [introspection] }, contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     disablePlugins: ["PgIntrospectionPlugin"],
     plugins: [
-      introspection,
       watched.plugin,
       privilegesPlugin({
         catalog: options.relations,
