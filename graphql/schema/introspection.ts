@@ -2,8 +2,7 @@ import type { Pool } from "pg";
 import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
 import { isUpdatable } from "../../db/catalog/relations.ts";
-import type { ObjectId } from "./pg-objects.ts";
-import { smartTag, tagLines } from "./smart-tag.ts";
+import { type ObjectId, smartTag, tagLines } from "./pg-objects.ts";
 
 type Row = Readonly<Record<string, any>>;
 type Catalogs = Record<

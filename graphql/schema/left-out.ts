@@ -3,8 +3,8 @@ import pg from "pg";
 import "postgraphile";
 import type { Finding } from "../../db/findings/finding.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
-import { Labels, type PgObject } from "./pg-objects.ts";
-import { type SmartTag, unreadEnum } from "./smart-tag.ts";
+import { Labels, type PgObject, type SmartTag } from "./pg-objects.ts";
+import { unreadEnum } from "./smart-tag.ts";
 
 /** What a schema was built without because of name conflicts and invalid smart tags. */
 export type Missing = {

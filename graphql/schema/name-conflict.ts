@@ -1,6 +1,5 @@
 import { type Finding, sentenceOf } from "../../db/findings/finding.ts";
-import type { Labels, PgObject } from "./pg-objects.ts";
-import type { SmartTag } from "./smart-tag.ts";
+import type { Labels, PgObject, SmartTag } from "./pg-objects.ts";
 
 export const NAME_CONFLICT = "graphql-name-conflict";
 

@@ -1,5 +1,4 @@
 import pg, { type Pool } from "pg";
-import { type SmartTag, smartTag, tagLines } from "./smart-tag.ts";
 
 /** An object of the database that leads to a part of the GraphQL schema. `label` is preliminary: without arguments. */
 export type PgObject = {
@@ -13,6 +12,27 @@ export type PgObject = {
 
 /** An object of the database, by its catalog and its oid there: `pg_class 16402`, the second column of it `pg_attribute 16402 2` */
 export type ObjectId = string;
+
+/** A smart tag is a line of a comment before the description. It can be left out without its object. */
+export type SmartTag = {
+  readonly id: ObjectId;
+  /** `@name writers` */
+  readonly tag: string;
+  readonly object: PgObject;
+  /** The comment without it. */
+  readonly comment: string;
+};
+
+export const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
+
+const SMART_TAG = /^@[A-Za-z]/;
+
+/** The smart tags of a comment. */
+export function tagLines(comment: string): readonly string[] {
+  const lines = comment.split("\n");
+  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
+  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
+}
 
 type Row = {
   readonly id: ObjectId;

@@ -1,26 +1,5 @@
 import { isValidBehaviorString } from "postgraphile/graphile-build";
-import type { ObjectId, PgObject } from "./pg-objects.ts";
-
-/** A smart tag is a line of a comment before the description. It can be left out without its object. */
-export type SmartTag = {
-  readonly id: ObjectId;
-  /** `@name writers` */
-  readonly tag: string;
-  readonly object: PgObject;
-  /** The comment without it. */
-  readonly comment: string;
-};
-
-export const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
-
-const SMART_TAG = /^@[A-Za-z]/;
-
-/** The smart tags of a comment. */
-export function tagLines(comment: string): readonly string[] {
-  const lines = comment.split("\n");
-  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
-  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
-}
+import type { ObjectId, SmartTag } from "./pg-objects.ts";
 
 const nameOf = ({ tag }: SmartTag): string => /^@(\S+)/.exec(tag)![1]!;
 const argumentOf = (tag: SmartTag): string => tag.tag.slice(nameOf(tag).length + 1).trim();
