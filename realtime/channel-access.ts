@@ -76,8 +76,10 @@ export class ChannelAccess {
       const statement = { text: REPLAY, values: [name, ...range.map(String)] };
       const [result] = await database.forRole(identity.caller.role).run(identity, [statement]);
       return result!.rows;
-    } catch {
-      throw noReplay();
+    } catch (error) {
+      if (error instanceof Problem) throw noReplay(error.message);
+      // A policy has raised an error, or the statement has taken too long.
+      throw noReplay(messageForSubscriber(error as DatabaseErrorLike));
     }
   }
 

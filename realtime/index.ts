@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
@@ -45,6 +46,7 @@ export type RealtimeOptions = {
   readonly notifications: Pick<Notifications, "onBroadcast" | "whenListening">;
   /** The connections of the login that may read changes. */
   readonly changesPool: Pool;
+  readonly log: Pick<Logger, "warn">;
   onInternalError(error: unknown, requestId: string): void;
   onConnectionError(error: Error): void;
 };
@@ -88,7 +90,11 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     callers: new SocketCallers(options.onIdentityChange),
     anonymousRole: settings.dbAnonRole,
   });
-  const purges = every(HOUR, () => access.purge(), options.onConnectionError);
+  const purges = every(
+    HOUR,
+    () => access.purge(),
+    (err) => options.log.warn({ err }, "stored broadcasts could not be deleted: the service tries again in an hour"),
+  );
   purges.now();
   const socketOptions: ChannelSocketOptions = {
     limits: settings,

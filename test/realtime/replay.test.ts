@@ -105,6 +105,13 @@ test("what is sent while the stored broadcasts are read follows them, once", asy
   await expect.poll(() => numbers(received), POLL).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
+test("the reason of a replay that a policy refuses is what the policy has raised", async () => {
+  const topic = den();
+  await send(topic, 1, "broken");
+  const { states } = await join(topic, { since: 0 });
+  expect(states[0]).toMatch(/UnableToReplayMessages: the den is closed \(PT403\)/);
+});
+
 test("without a replay nothing is replayed, and who may not read in the channel gets nothing", async () => {
   const topic = den();
   await send(topic, 1);

@@ -5,12 +5,15 @@ import { POLL } from "./until.ts";
 
 /**
  * Users receive in the private channels "den …", where Ada sends. Bob does not see the events "secret". To read an event "slow" takes a
- * moment.
+ * moment, and to read an event "broken" raises an error.
  */
 const DEN = `
+  create function public.refuse() returns boolean language plpgsql as
+    $$ begin raise exception using errcode = 'PT403', message = 'the den is closed'; end $$;
+  grant execute on function public.refuse() to authenticated;
   create policy "users receive" on realtime.messages for select to authenticated
     using (realtime.topic() like 'den %' and (auth.uid() = 1 or event is distinct from 'secret')
-      and case when event = 'slow' then pg_sleep(0.5)::text is not null else true end);
+      and case when event = 'slow' then pg_sleep(0.5)::text is not null when event = 'broken' then public.refuse() else true end);
   create policy "ada sends" on realtime.messages for insert to authenticated
     with check (realtime.topic() like 'den %' and auth.uid() = 1);`;
 
