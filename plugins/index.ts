@@ -23,7 +23,7 @@ import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.t
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
 import { OtherTypesPlugin } from "./shape/OtherTypesPlugin.ts";
 import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
-import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
+import { RememberedAnswersPlugin } from "./shape/RememberedAnswersPlugin.ts";
 import { RowFunctionsPlugin } from "./shape/RowFunctionsPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TableExtrasPlugin } from "./shape/TableExtrasPlugin.ts";
@@ -60,7 +60,7 @@ export const contractPreset: GraphileConfig.Preset = {
     "PgOrderCustomFieldsPlugin",
   ],
   plugins: [
-    RememberedBehaviorPlugin,
+    RememberedAnswersPlugin,
     TableExtrasPlugin,
     ExactValuesPlugin,
     OtherTypesPlugin,

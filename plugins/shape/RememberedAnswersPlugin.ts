@@ -5,8 +5,8 @@ type Behavior = GraphileBuild.Build["behavior"];
  * of an entity for each question, and most entities have the same behaviors: half of the time in which the schema of 1,000 tables is
  * built.
  */
-export const RememberedBehaviorPlugin: GraphileConfig.Plugin = {
-  name: "RememberedBehaviorPlugin",
+export const RememberedAnswersPlugin: GraphileConfig.Plugin = {
+  name: "RememberedAnswersPlugin",
   version: "1.0.0",
   schema: {
     hooks: {
