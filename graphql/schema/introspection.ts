@@ -1,7 +1,9 @@
 import type { Pool } from "pg";
 import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
+import { endOfSlice } from "../../db/catalog/event-loop.ts";
 import { isUpdatable } from "../../db/catalog/relations.ts";
+import { parseIntrospection } from "./introspected.ts";
 import { type ObjectId, smartTag, tagLines } from "./pg-objects.ts";
 
 type Row = Readonly<Record<string, any>>;
@@ -60,24 +62,20 @@ export class Introspection {
       query = query.replace(part, () => replacement);
     }
     const { rows } = await pool.query(query);
+    await endOfSlice();
     return new Introspection(rows[0].introspection);
   }
 
   /** Replaces PgIntrospectionPlugin. The database is as if these objects and smart tags, and what depends on them, had been dropped. */
   plugin(leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
-    const introspectionText = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed, leftOut));
+    const text = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed, leftOut));
     const { gather } = PgIntrospectionPlugin;
+    const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, text));
     return {
       ...PgIntrospectionPlugin,
       name: "IntrospectionPlugin",
       provides: ["PgIntrospectionPlugin"],
-      gather: {
-        ...gather,
-        initialCache: ({ resolvedPreset: { pgServices } }: any) => ({
-          introspectionResultsPromise: Promise.resolve([{ pgService: pgServices[0], introspectionText }]),
-          dirty: false,
-        }),
-      } as never,
+      gather: { ...gather, helpers: { ...gather!.helpers, getIntrospection } } as never,
     };
   }
 
@@ -91,6 +89,41 @@ export class Introspection {
     this.#catalogs ??= JSON.parse(this.#text) as Catalogs;
     return this.#catalogs;
   }
+}
+
+/** The catalogs whose rows PostGraphile announces to plugins, in this order. */
+const ANNOUNCED = {
+  namespaces: "namespace",
+  classes: "class",
+  attributes: "attribute",
+  constraints: "constraint",
+  procs: "proc",
+  roles: "role",
+  auth_members: "auth_member",
+  types: "type",
+  enums: "enum",
+  extensions: "extension",
+  indexes: "index",
+  languages: "language",
+  ranges: "range",
+  depends: "depend",
+  descriptions: "description",
+} as const;
+
+async function announce(info: any, text: string): Promise<readonly object[]> {
+  const [pgService] = info.resolvedPreset.pgServices;
+  const introspection: any = await parseIntrospection(text);
+  // While a row is announced, plugins ask for the others.
+  info.state.getIntrospectionPromise = [{ pgService, introspection }];
+  const serviceName = pgService.name;
+  await info.process("pgIntrospection_introspection", { introspection, serviceName });
+  const plugins: GraphileConfig.Plugin[] = info.resolvedPreset.plugins;
+  for (const [catalog, name] of Object.entries(ANNOUNCED)) {
+    const event = `pgIntrospection_${name}`;
+    if (!plugins.some(({ gather }) => gather?.hooks && event in gather.hooks)) continue;
+    await Promise.all(introspection[catalog].map((entity: object) => info.process(event, { entity, serviceName })));
+  }
+  return info.state.getIntrospectionPromise;
 }
 
 function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {

@@ -82,15 +82,14 @@ function forRowsOf(heir: PgClass, proc: PgProc, parent: PgClass, inflection: Gra
   const prefix = `${parent.relname}_`;
   const name = proc.proname.startsWith(prefix) ? proc.proname.slice(prefix.length) : proc.proname;
   const named = { tags: { fieldName: inflection.camelCase(name), ...tags }, description };
-  return {
-    ...proc,
+  return Object.assign(Object.create(proc), {
     _id: `${proc._id} ${heir._id}`,
     proargtypes: withHeir(proc.proargtypes)!,
     proallargtypes: withHeir(proc.proallargtypes),
     getTagsAndDescription: () => named,
     getTags: () => named.tags,
     rowsOf: heir.relname,
-  } as PgProc;
+  });
 }
 
 declare module "pg-introspection" {

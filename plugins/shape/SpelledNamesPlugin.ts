@@ -44,11 +44,12 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
       typeCodecName(previous, _options, { pgType, ...details }) {
         const [, array, name] = /^(_?)(.*)$/s.exec(pgType.typname)!;
         const typname = pgType.typcategory === "A" ? array + orSpelled(name!, name!) : pgType.typname;
-        return previous!({ ...details, pgType: { ...pgType, typname } });
+        return previous!({ ...details, pgType: Object.assign(Object.create(pgType), { typname }) });
       },
       functionResourceName(previous, _options, { pgProc, ...details }) {
         const { proname } = pgProc;
-        return previous!({ ...details, pgProc: { ...pgProc, proname: orSpelled(proname, proname) } });
+        const named = { proname: orSpelled(proname, proname) };
+        return previous!({ ...details, pgProc: Object.assign(Object.create(pgProc), named) });
       },
     },
   },
