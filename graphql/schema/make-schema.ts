@@ -5,6 +5,7 @@ import {
   GraphQLInputObjectType,
   GraphQLObjectType,
   GraphQLSchema,
+  isObjectType,
   specifiedDirectives,
   validateSchema,
 } from "postgraphile/graphql";
@@ -28,7 +29,7 @@ const SlicesPlugin: GraphileConfig.Plugin = {
     hooks: {
       pgIntrospection_introspection: endOfSlice,
       pgIntrospection_class: { before: ["PgTablesPlugin"], callback: endOfSlice },
-      pgCodecs_attribute: endOfSlice,
+      pgCodecs_attribute: { before: ["PrivilegesPlugin"], callback: endOfSlice },
       pgRelations_relation: endOfSlice,
       pgCodecs_PgCodec: endOfSlice,
     },
@@ -109,10 +110,13 @@ class SlicedTypes {
     }
     await this.#buildMembers();
     if (this.#found.size > known) return null;
+    await mapYielding(Object.values(build.getAllTypes()), (type) => isObjectType(type) && type.getInterfaces());
+    await endOfSlice();
     const made = builder.newWithHooks(build, GraphQLSchema, { directives: [...specifiedDirectives] }, {});
     // Those that only an interface uses.
     await this.#buildMembers();
     if (this.#found.size > known) return null;
+    await endOfSlice();
     const schema = builder.applyHooks("finalize", made, build, { scope: {}, type: "finalize" });
     await validate(schema);
     return schema;
@@ -122,10 +126,11 @@ class SlicedTypes {
   async #init(build: Build): Promise<void> {
     const { hooks } = this.#builder;
     const registering = hooks.init;
-    await mapYielding(registering, (hook) => {
+    for (const hook of registering) {
       hooks.init = [hook];
-      this.#builder.applyHooks("init", {}, build, { scope: {}, type: "init" });
-    });
+      const parts = hook.displayName?.startsWith("PgTablesPlugin/") ? partsOf(build) : [build];
+      await mapYielding(parts, (part) => this.#builder.applyHooks("init", {}, part, { scope: {}, type: "init" }));
+    }
     hooks.init = [];
     this.#builder.initBuild(build);
   }
@@ -222,6 +227,22 @@ class SlicedTypes {
   #beginSlice(): void {
     this.#sliceStart = cpuTime();
   }
+}
+
+const REGISTERED_TOGETHER = 20;
+
+/** The build for some tables each. PgTablesPlugin registers the types of all tables in one turn, and searches all for each. */
+function partsOf(build: any): readonly Build[] {
+  const codecs: [any, unknown][] = [...build.pgCodecMetaLookup];
+  const resources = Map.groupBy(Object.entries<any>(build.pgResources), ([, { codec }]) => codec);
+  return Array.from({ length: Math.ceil(codecs.length / REGISTERED_TOGETHER) }, (_, n) => {
+    const some = codecs.slice(n * REGISTERED_TOGETHER, (n + 1) * REGISTERED_TOGETHER);
+    const ofThem = some.flatMap(([codec]) => resources.get(codec) ?? []);
+    return Object.create(build, {
+      pgCodecMetaLookup: { value: new Map(some) },
+      pgResources: { value: Object.fromEntries(ofThem) },
+    });
+  });
 }
 
 const CHECKED_TOGETHER = 100;

@@ -1,4 +1,5 @@
 import pg, { type Pool } from "pg";
+import { endOfSlice } from "../../db/catalog/event-loop.ts";
 
 /** An object of the database that leads to a part of the GraphQL schema. `label` is preliminary: without arguments. */
 export type PgObject = {
@@ -137,6 +138,7 @@ export class Labels {
     // One message: the search path applies to the query alone, and Postgres writes every name with its schema.
     const list = `array[${schemas.map(pg.escapeLiteral).join(", ")}]::text[]`;
     const results = await pool.query(`set local search_path = ''; ${OBJECTS.replaceAll("$1", list)}`);
+    await endOfSlice();
     return new Labels((results as unknown as pg.QueryResult<Row>[]).at(-1)!.rows);
   }
 

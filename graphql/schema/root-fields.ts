@@ -1,6 +1,6 @@
 import type { getBuilder } from "postgraphile/graphile-build";
 import type { GraphQLObjectType } from "postgraphile/graphql";
-import { mapYielding } from "../../db/catalog/event-loop.ts";
+import { endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
 
 type FieldWithHooks = (scope: { readonly fieldName: string }, spec: unknown) => object;
 /** Returns the field, or throws. */
@@ -41,6 +41,7 @@ export class RootFields {
   async build(type: GraphQLObjectType): Promise<void> {
     this.#type = type;
     [this.#named, this.#built] = [[], new Map()];
+    await endOfSlice();
     this.isNaming = true;
     try {
       type.getFields();
@@ -51,6 +52,7 @@ export class RootFields {
     await mapYielding(this.#named, ([name, make]) => {
       this.#built.set(name, [...(this.#built.get(name) ?? []), this.#made(make)]);
     });
+    await endOfSlice();
     type.getFields();
     this.#type = null;
   }

@@ -1,6 +1,7 @@
 import type { Introspection, PgClass, PgType } from "pg-introspection";
 import type {} from "postgraphile";
 import { TYPES } from "postgraphile/@dataplan/pg";
+import { mapYielding } from "../../db/catalog/event-loop.ts";
 
 /**
  * Functions and types with the name of a table or view get another name, where PostGraphile would refuse to build the schema: the
@@ -28,24 +29,24 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
   },
   gather: {
     hooks: {
-      pgIntrospection_introspection({ inflection }, { introspection }) {
+      async pgIntrospection_introspection({ inflection }, { introspection }) {
         const tables = introspection.classes.filter(isTable);
         const key = (namespace: string, name: string) => `${namespace} ${name}`;
         const names = new Set(tables.map(({ relnamespace, relname }) => key(relnamespace, relname)));
         for (const proc of introspection.procs) {
           proc.isNamedLikeTable = names.has(key(proc.pronamespace, proc.proname));
         }
-        numberTypes(introspection, inflection);
+        await numberTypes(introspection, inflection);
         const typeNames = new Set([
           ...SCHEMA_TYPES,
           ...tables.map(({ relname }) => inflection.upperCamelCase(inflection.singularize(relname))),
         ]);
-        for (const type of introspection.types) {
+        await mapYielding(introspection.types, (type) => {
           const { tags } = type.getTagsAndDescription();
           const isOwn = type.typtype === "e" || type.typtype === "d";
           if (isOwn && !tags.name && typeNames.has(inflection.upperCamelCase(type.typname)))
             tags.name = `${type.typname}_type`;
-        }
+        });
       },
     },
   },
@@ -64,18 +65,19 @@ const isArray = ({ typcategory, typtype }: PgType): boolean => typcategory === "
 const isTable = ({ relkind }: PgClass): boolean => "rvmfp".includes(relkind);
 
 /** Counts the namesakes before each type. Tables keep their names: one that has a namesake is left out, with the reason. */
-function numberTypes({ types, classes }: Introspection, inflection: GraphileBuild.Inflection): void {
+async function numberTypes({ types, classes }: Introspection, inflection: GraphileBuild.Inflection): Promise<void> {
   const known = new Map<string, number>();
   const counts = new Map<string, number>();
   const tables = new Set(classes.filter(isTable).map(({ reltype }) => reltype));
   const named = types.filter((type) => !isArray(type));
-  for (const type of named.toSorted((a, b) => Number(tables.has(b._id)) - Number(tables.has(a._id)))) {
+  const tablesFirst = named.toSorted((a, b) => Number(tables.has(b._id)) - Number(tables.has(a._id)));
+  await mapYielding(tablesFirst, (type) => {
     const key = `${type.typnamespace} ${inflection.camelCase(type.typname)}`;
     const before = known.get(key) ?? 0;
     known.set(key, before + 1);
     counts.set(type._id, before);
     type.namesakes = tables.has(type._id) ? 0 : before;
-  }
+  });
   for (const type of types.filter(isArray)) type.namesakes = counts.get(type.typelem ?? "") ?? 0;
 }
 
