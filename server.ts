@@ -100,9 +100,8 @@ async function main(): Promise<void> {
       log.fatal("the embedded database has ended");
       process.exit(1);
     });
-    // After the warnings: someone who reads the URLs last takes them for "all is well".
-    await service.checked;
     printBanner(configured, service, pagesOf(parts, config, true));
+    await service.checked;
     if (isDev) await follow(configured, () => service.replace!());
   } catch (error) {
     log.fatal(`the service cannot start: ${whyNotStarted(error)}`);
