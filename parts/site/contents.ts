@@ -15,8 +15,6 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     "broadcast",
     "missing-changes",
     "authentication",
-    "accounts",
-    "passkeys",
     "errors",
   ],
   "Client developers": ["tables", "types", "resources", "tasks"],

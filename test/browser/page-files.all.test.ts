@@ -12,7 +12,7 @@ import { JWT_SECRET, startTestService, type TestService } from "../support/servi
 import { POLL } from "../support/until.ts";
 
 /** The files of a page that the documents print: "```ts session.ts". */
-const PAGES = ["accounts", "errors", "graphql", "live-comments", "supabase-js"];
+const PAGES = ["authentication", "errors", "graphql", "live-comments", "supabase-js"];
 const PRINTED = PAGES.flatMap((page) => [
   ...readFileSync(`docs/${page}.md`, "utf8").matchAll(/^```ts (\S+\.ts)\n([\s\S]*?)^```$/gm),
 ]).map(([, name, text]) => [name!, text!] as const);
@@ -94,7 +94,7 @@ beforeAll(() => {
   symlinkSync(resolve("demo/pages/node_modules"), join(folder, "node_modules"));
   for (const [name, text] of FILES) writeFileSync(join(folder, name), text);
   writeFileSync(join(folder, "test-follow.ts"), FOLLOW);
-  const [, example = ""] = /^```ts\n(import .*[\s\S]*?)^```$/m.exec(readFileSync("docs/accounts.md", "utf8"))!;
+  const [, example = ""] = /^```ts\n(import .*[\s\S]*?)^```$/m.exec(readFileSync("docs/authentication.md", "utf8"))!;
   writeFileSync(join(folder, "example.ts"), `${example.replace("./live/session.ts", "./session")}export {};\n`);
   writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);
   for (const [name, text] of COMPONENTS) {

@@ -9,7 +9,9 @@ import { startTestService, type TestService } from "../support/service.ts";
 const installed = hasBrowser("passkeys");
 
 const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
-const [, EXAMPLE] = /^```js browser\n([\s\S]*?)^```$/m.exec(readFileSync("docs/passkeys.md", "utf8"))!;
+const [, EXAMPLE] = /^## Passkeys\n[\s\S]*?^```js browser\n([\s\S]*?)^```$/m.exec(
+  readFileSync("docs/authentication.md", "utf8"),
+)!;
 const SUPABASE = readFileSync("node_modules/@supabase/supabase-js/dist/umd/supabase.js", "utf8");
 const LIBRARY = readFileSync("node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js", "utf8");
 
@@ -48,7 +50,7 @@ async function open(options: object = {}): Promise<void> {
   });
 }
 
-/** What the script of a page returns. It has the functions of docs/passkeys.md. */
+/** What the script of a page returns. It has the functions of docs/authentication.md. */
 const run = (script: string): Promise<any> => page.evaluate(`(async () => { ${EXAMPLE}\n${script} })()`);
 const signIn = () => run(`return send("POST", "/api/auth/login", ${JSON.stringify(LOGIN)})`);
 const signOut = () => run(`return (await fetch("/api/auth/logout", { method: "POST" })).status`);
@@ -63,7 +65,7 @@ describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
     await signIn();
   }, 60_000);
 
-  test("the example of docs/passkeys.md adds a passkey, signs in with it, and uses it as a second factor", async () => {
+  test("the example of docs/authentication.md adds a passkey, signs in with it, and uses it as a second factor", async () => {
     const backupCodes = await run(`return addPasskey("My laptop")`);
     expect(backupCodes).toHaveLength(10);
     expect(await whoAmI()).toBe("ada");
