@@ -147,8 +147,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const noServiceKey = await whyNoServiceKey(owner);
     if (noServiceKey !== null) options.log("warning", noServiceKey);
     const userId = options.hasAuth ? await userIdIn(owner) : null;
-    if (mayChange && options.seed === "demo" && options.seedFile !== null)
-      await runSeed(owner, directUrl, options.seedFile);
+    if (mayChange && options.seed === "demo" && options.seedFile !== null) await runSeed(directUrl, options.seedFile);
     if (mayChange && options.hasAuth) await options.afterMigrations(owner);
     const { changesPublication: publication, schemas } = options;
     const dataUrl = withLogin(directUrl, logins.data);
@@ -175,10 +174,13 @@ function warnOfChanges(changes: ChangesConfig, log: MigrationLog): void {
   else if (changes.missing !== null) log("notice", changes.missing);
 }
 
-/** Rejects with MigrationFailure, which names the line. */
-async function runSeed(owner: pg.Client, url: string, path: string): Promise<void> {
+/**
+ * On a connection of its own, which has the settings that the migrations have given the database; what the seed sets ends with it. Rejects
+ * with MigrationFailure, which names the line.
+ */
+async function runSeed(url: string, path: string): Promise<void> {
   const text = await readFile(path, "utf8");
-  await owner.query(text).catch(async (error) => {
+  await withClient(url, (client) => client.query(text)).catch(async (error) => {
     const { message } = (await explainFailure(error, url, { file: "db/seed.sql", text })) as Error;
     throw new MigrationFailure(`${message}\n${SEED}`);
   });

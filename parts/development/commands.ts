@@ -2,7 +2,7 @@ import type { Commands } from "../../config/command.ts";
 
 export const commands: Commands = {
   init: {
-    about: "make an application, with --database <url> for a database that you have",
+    about: "make an application, with --database <url> or --from-supabase <project> for what you have",
     load: async () => (await import("./init/init.ts")).init,
   },
   example: {

@@ -1,76 +1,204 @@
-import { readFileSync } from "node:fs";
-import { beforeAll, expect, test } from "vitest";
-import { NO_APPLICATION } from "../../app/load.ts";
-import { PASSWORD, useAuth } from "../parts/supabase-auth/support.ts";
-import { startTestService } from "../support/service.ts";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@supabase/supabase-js";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadApplication } from "../../app/load.ts";
+import { outcomeOf } from "../../cli/command.ts";
+import { startTestCluster, type TestCluster } from "../../db/cluster/test-cluster.ts";
+import { init } from "../../parts/development/init/init.ts";
+import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
+import { PROJECT } from "../support/command.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { startTestService, type TestService } from "../support/service.ts";
 
-const [statements] = /(?<=```sql\n)[^`]*(?=```)/.exec(readFileSync("docs/from-supabase.md", "utf8"))!;
+const GARDEN = join(PROJECT, "test/modules/supabase-project");
+const PASSWORD = "Tomatoes-22";
 
-/** As migrations of Supabase projects have it. */
-const MIGRATION = `
-  create table public.profiles (
-    id uuid primary key default uuid_generate_v4(),
-    user_id uuid not null unique references auth.users on delete cascade,
-    full_name text
-  );
-  alter table public.profiles enable row level security;
-  create policy "own profile" on public.profiles for select using (auth.uid() = user_id);
-  create policy "own profile, changed" on public.profiles for update
-    using (auth.role() = 'authenticated' and (auth.jwt() ->> 'sub')::uuid = user_id and auth.email() like '%@test.example');
-  create function public.handle_new_user() returns trigger language plpgsql security definer set search_path = '' as $$
-  begin
-    if new.raw_user_meta_data ->> 'full_name' = '' then raise exception 'a name is needed'; end if;
-    insert into public.profiles (user_id, full_name) values (new.id, new.raw_user_meta_data ->> 'full_name');
-    return new;
-  end $$;
-  create trigger on_auth_user_created after insert on auth.users for each row execute procedure public.handle_new_user();`;
+let home: string;
+let folder: string;
+let made: Awaited<ReturnType<typeof run>>;
+let cluster: TestCluster;
+let service: TestService;
 
-const { client, sql, service } = useAuth("uuid");
+const run = (...args: string[]) => outcomeOf(init(args));
+/** Its roles are those of its own server. */
 beforeAll(async () => {
-  await sql(statements);
-  // The search path of the database holds for new connections.
-  await sql(`set search_path = "$user", public, extensions; ${MIGRATION}`);
-  await service().database.owner.query("notify pgrst, 'reload schema'");
+  home = await mkdtemp(join(tmpdir(), "from supabase "));
+  folder = join(home, "garden");
+  made = await run("--from-supabase", GARDEN, folder);
+  await mkdir(join(folder, "node_modules"));
+  await symlink(PROJECT, join(folder, "node_modules/content-service"));
+  cluster = await startTestCluster();
+  service = await start();
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await cluster?.remove();
+  await rm(home, { recursive: true });
 });
 
+async function start(): Promise<TestService> {
+  const database = service?.database ?? (await createTestDatabase(cluster.url("postgres"), "template0"));
+  const definition = await loadApplication(folder);
+  return startTestService({ SEED: "demo" }, database, undefined, undefined, { definition, buildsGraphQL: true });
+}
+
+const client = (key: "anon" | "service_role" = "anon") =>
+  createClient(service.url, service.service.tokens.issueKey(key), {
+    auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
+  });
+const sql = async (text: string) => (await service.database.owner.query(text)).rows;
 const profilesOf = async (caller: ReturnType<typeof client>) =>
-  (await caller.from("profiles").select("user_id, full_name")).data;
+  (await caller.from("profiles").select("full_name")).data;
 
-test("the statements of docs/from-supabase.md are enough for profiles of users, which follow their accounts", async () => {
+test("init lists what is not served by file and line, with what to use instead", () => {
+  expect(made).toMatchObject({ exitCode: 0, stderr: "" });
+  const [, list] = /^3 migrations of Supabase .*\n\nNot served.*\n\n([\s\S]*)\n\nThe application is ready/m.exec(
+    made.stdout,
+  )!;
+  expect(list).toBe(`\
+  Instead: AUTH_RETURN_ORIGINS, with an origin: http or https, without * and env()
+    config.toml:12  https://*.garden.example/**
+  Instead: ACCESS_TOKEN_TTL=86400: at least a minute, at most a day
+    config.toml:13  jwt_expiry = 604800
+  Instead: AUTH_PROVIDERS (docs/federated-sign-in.md)
+    config.toml:22  the provider github
+  Instead: nothing, the service does not use this extension
+    migrations/20260112093000_plots.sql:3  CREATE EXTENSION IF NOT EXISTS "pg_graphql" WITH SCHEMA "graphql" (a comment now)
+  Instead: a storage server beside the service; the service has no files
+    migrations/20260120101500_photos.sql:1  insert into storage.buckets (id, name) values ('photos', 'photos') (a comment now)
+    migrations/20260120101500_photos.sql:2  create policy "members add photos" on storage.objects for insert to au… (a comment now)
+  Instead: a task: tasks.run(…) in SQL, and fetch in tasks/ (docs/applications.md, Tasks)
+    migrations/20260120101500_photos.sql:14  create function announce_harvest() returns trigger language plpgsql se…
+  Instead: a task with cron (docs/applications.md, Tasks)
+    migrations/20260120101500_photos.sql:17  select cron.schedule('remind', '0 7 * * *', 'select 1') (a comment now)
+  Instead: a route of the application (docs/applications.md, Routes), or the function where it runs now
+    functions/remind/index.ts:1  the edge function remind`);
+});
+
+test("the settings are those of config.toml", async () => {
+  expect((await loadApplication(folder)).config.settings).toEqual({
+    AUTH_USER_ID: "uuid",
+    DB_SCHEMAS: "public",
+    DB_EXTRA_SEARCH_PATH: "public,extensions",
+    DB_MAX_ROWS: "500",
+    SIGNUP: "open",
+    EMAIL_CONFIRM: "off",
+    PASSWORD_RULES: "8,lower,upper,digit",
+    ACCESS_TOKEN_TTL: "86400",
+    AUTH_RETURN_ORIGINS: "http://127.0.0.1:3000,https://garden.example",
+  });
+});
+
+test("a user of the seed signs in with the password of the seed, and its tables are in both interfaces", async () => {
   const ada = client();
-  const credentials = { email: "ada@test.example", password: PASSWORD };
-  const { data } = await ada.auth.signUp({ ...credentials, options: { data: { full_name: "Ada Lovelace" } } });
-  const id = data.user!.id;
-  await expect.poll(() => profilesOf(ada)).toEqual([{ user_id: id, full_name: "Ada Lovelace" }]);
-  expect(await profilesOf(client())).toEqual([]);
-  const changed = await ada.from("profiles").update({ full_name: "Ada" }).eq("user_id", id).select("full_name");
-  expect(changed.data).toEqual([{ full_name: "Ada" }]);
+  const { data, error } = await ada.auth.signInWithPassword({ email: "ada@garden.example", password: "Potatoes-1" });
+  expect([error, data.user?.id]).toEqual([null, "00000000-0000-4000-8000-000000000001"]);
+  expect(data.user?.email_confirmed_at).toBeDefined();
+  expect(await profilesOf(ada)).toEqual([{ full_name: "Ada Lovelace" }]);
+  const plots = await ada.from("plots").select("name").order("id");
+  expect(plots.data).toEqual([{ name: "By the pond" }, { name: "Under the oak" }]);
+  const headers = { authorization: `Bearer ${data.session!.access_token}` };
+  const answer = await service.gql("{ plots { edges { node { name } } } profiles { edges { node { fullName } } } }", {
+    headers,
+  });
+  expect(answer).toMatchObject({
+    data: { plots: { edges: [{}, {}] }, profiles: { edges: [{ node: { fullName: "Ada Lovelace" } }] } },
+  });
+  expect(await sql("select provider, email from auth.identities")).toEqual([
+    { provider: "email", email: "ada@garden.example" },
+  ]);
+  expect(await sql("select from auth.mfa_factors")).toEqual([]);
+});
 
-  await ada.auth.updateUser({ data: { theme: "dark" } });
+test("a trigger on auth.users makes the profile of a user who signs up, and the row follows the account", async () => {
+  const eve = client();
+  const credentials = { email: "eve@garden.example", password: PASSWORD };
+  const { data } = await eve.auth.signUp({ ...credentials, options: { data: { full_name: "Eve Kahn" } } });
+  const id = data.user!.id;
+  expect(await profilesOf(eve)).toEqual([{ full_name: "Eve Kahn" }]);
+  expect(await profilesOf(client())).toEqual([]);
+  const changed = await eve.from("profiles").update({ full_name: "Eve" }).eq("id", id).select("full_name");
+  expect(changed.data).toEqual([{ full_name: "Eve" }]);
+  expect((await eve.from("plots").insert({ name: "At the gate" })).error).toBeNull();
+
+  await eve.auth.updateUser({ data: { theme: "dark" } });
   await client().auth.signInWithPassword(credentials);
-  const read = "select email, raw_user_meta_data as data, last_sign_in_at is not null as has_signed_in from auth.users";
+  const read = `select email, raw_user_meta_data as data, last_sign_in_at is not null as "hasSignedIn", encrypted_password, raw_app_meta_data
+    from auth.users where id = '${id}'`;
   expect(await sql(read)).toEqual([
-    { email: "ada@test.example", data: { full_name: "Ada Lovelace", theme: "dark" }, has_signed_in: true },
+    {
+      email: "eve@garden.example",
+      data: { full_name: "Eve Kahn", theme: "dark" },
+      hasSignedIn: true,
+      encrypted_password: null,
+      raw_app_meta_data: { provider: "email", providers: ["email"] },
+    },
   ]);
 
-  const refused = await client().auth.signUp({
-    email: "bob@test.example",
-    password: PASSWORD,
-    options: { data: { full_name: "" } },
-  });
-  expect(refused.error).not.toBeNull();
-  expect(await sql(read)).toHaveLength(1);
+  const nameless = { email: "bob@garden.example", password: PASSWORD, options: { data: { full_name: "" } } };
+  expect((await client().auth.signUp(nameless)).error).not.toBeNull();
+  expect(await sql("select from auth.users where email = 'bob@garden.example'")).toEqual([]);
 
   expect((await client("service_role").auth.admin.deleteUser(id)).error).toBeNull();
-  expect(await sql("select from auth.users union all select from public.profiles")).toEqual([]);
+  expect(
+    await sql(`${read} union all select null, null, null, null, null from public.profiles where id = '${id}'`),
+  ).toEqual([]);
 });
 
-test("a later start leaves them as they are", async () => {
-  const settings = { MIGRATE: "modules", MODULES: "auth", AUTH_USER_ID: "uuid" };
-  const again = await startTestService(settings, service().database, undefined, undefined, {
-    definition: NO_APPLICATION,
-  });
-  await again.service.stop();
-  const { data } = await client().auth.signUp({ email: "eve@test.example", password: PASSWORD });
-  expect(await sql("select user_id::text from public.profiles")).toEqual([{ user_id: data.user!.id }]);
+test("a later start leaves the rows as they are, and does not run the seed again", async () => {
+  await service.service.stop();
+  service = await start();
+  expect(await sql("select name from public.plots where tenant_id is not null")).toEqual([{ name: "By the pond" }]);
+  expect((await client().auth.signUp({ email: "tim@garden.example", password: PASSWORD })).error).toBeNull();
+});
+
+test("db/schema and the migrations agree, and db/schema/supabase has what runs", async () => {
+  expect(await migrationCommand(["check"], { environment: { APPLICATION: folder } })).toMatch(
+    /^schema\/ and migrations\/ create the same database/m,
+  );
+  const photos = await readFile(join(folder, "db/schema/supabase/20260120101500_photos.sql"), "utf8");
+  expect(photos).toContain('\n-- create policy "members add photos" on storage.objects');
+});
+
+test("what cannot be read is refused with a sentence, and nothing is written", async () => {
+  const refusal = async (...args: string[]) => {
+    const { exitCode, stderr } = await run(...args);
+    return [exitCode, stderr.replaceAll(home, "")];
+  };
+  const project = async (name: string, files: Record<string, string>) => {
+    for (const [file, text] of Object.entries(files)) {
+      await mkdir(join(home, name, "supabase", file, ".."), { recursive: true });
+      await writeFile(join(home, name, "supabase", file), text);
+    }
+    return join(home, name);
+  };
+  const target = join(home, "new");
+  expect(await refusal("--from-supabase", home, target)).toEqual([
+    1,
+    " has no supabase/migrations: name the folder of a Supabase project, or its folder supabase\n",
+  ]);
+  expect(await refusal("--from-supabase", await project("empty", { "config.toml": "" }), target)).toEqual([
+    1,
+    "/empty/supabase/migrations has no migrations, such as 20260102030405_init.sql: supabase db pull writes them\n",
+  ]);
+  const broken = { "config.toml": "[api]\nschemas = [", "migrations/1_a.sql": "select 1" };
+  expect(await refusal("--from-supabase", await project("broken", broken), target)).toEqual([
+    1,
+    expect.stringMatching(/^config\.toml cannot be read: .*\n/),
+  ]);
+  const wrong = { ...broken, "config.toml": "[api]\nmax_rows = 'all'" };
+  expect(await refusal("--from-supabase", await project("wrong", wrong), target)).toEqual([
+    1,
+    expect.stringContaining("at api.max_rows"),
+  ]);
+  expect(await refusal("--from-supabase", GARDEN, folder)).toEqual([
+    1,
+    expect.stringMatching(/^\/garden has these files already, and nothing was written: .*\n$/),
+  ]);
+  expect(await refusal("--from-supabase", GARDEN, "--bare", target)).toEqual([
+    2,
+    "--bare, --database and --from-supabase exclude each other; see npx content-service init --help\n",
+  ]);
 });

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
 import { DUMP_ARGUMENTS } from "../../../db/cluster/base.ts";
@@ -95,15 +95,27 @@ const ABOUT_SIGNUP = `\
 
 /** The first migration is committed: a start runs it. */
 function migrations(signIn: string): readonly NewFile[] {
-  const body = `--! Included sign-in.sql\n${signIn.trim()}\n--! EndIncluded sign-in.sql`;
-  const header = `--! Previous: -\n--! Hash: ${calculateHash(body, null)}\n--! Message: sign-in`;
   return [
     { file: "db/schema/schema.sql", text: SCHEMA },
     { file: "db/schema/sign-in.sql", text: signIn },
-    { file: "db/migrations/committed/000001-sign-in.sql", text: `${header}\n\n${body}\n` },
+    ...committed([{ file: "sign-in.sql", text: signIn }]),
     { file: "db/migrations/current.sql", text: CURRENT },
     FIXTURES,
   ];
+}
+
+/** The committed migrations of an application, each of which includes one of these files of `db/schema/`. */
+export function committed(included: readonly { readonly file: string; readonly text: string }[]): readonly NewFile[] {
+  let previous: string | null = null;
+  return included.map(({ file, text }, i) => {
+    const name = basename(file, ".sql").replace(/[^\w-]+/g, "-");
+    const body = `--! Included ${file}\n${text.trim()}\n--! EndIncluded ${file}`;
+    const hash = calculateHash(body, previous);
+    const header = `--! Previous: ${previous ?? "-"}\n--! Hash: ${hash}\n--! Message: ${name}`;
+    previous = hash;
+    const path = `db/migrations/committed/${String(i + 1).padStart(6, "0")}-${name}.sql`;
+    return { file: path, text: `${header}\n\n${body}\n` };
+  });
 }
 
 const SCHEMA = `\

@@ -6,6 +6,7 @@ import { defineCommand, FLAG, TEXT } from "../../../cli/command.ts";
 import { COMMAND } from "../../../config/command.ts";
 import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "../new-files.ts";
 import { initDatabase } from "./init-database.ts";
+import { readSupabase } from "./supabase.ts";
 
 const HELP = `\
 Makes an application: a folder with its configuration, TypeScript and packages. It overwrites and installs nothing. A
@@ -17,6 +18,9 @@ package.json that exists keeps what it has.
   ${COMMAND} init --database <url> [folder]
                                          for a database that you have: say what is in it, choose the settings, and write
                                          files that fit; the database is only read
+  ${COMMAND} init --from-supabase <project> <folder>
+                                         for a Supabase project, or its folder supabase: with its migrations, data and
+                                         settings; what is not served is listed by file and line
       --force                            replace files that exist
   ${COMMAND} init --help     show this help
 
@@ -46,31 +50,40 @@ const ALSO_BARE = [
   "tsconfig.json",
 ];
 
+/** What a Supabase project has in place of the files for `--bare`. */
+const REPLACED = /^(content-service\.config\.ts|db\/schema\/.*|db\/migrations\/committed\/.*)$/;
+
 export const init = defineCommand({
   name: "init",
   help: HELP,
-  options: { bare: FLAG, database: TEXT, force: FLAG },
+  options: { bare: FLAG, database: TEXT, force: FLAG, "from-supabase": TEXT },
   maxArguments: 1,
-  async run({ values: { bare: isBare, database, force: replaces }, args, refuse }) {
+  async run({ values: { bare, database, force: replaces, "from-supabase": supabase }, args, refuse }) {
     const [given = database === undefined ? "" : "."] = args;
     if (!given) throw refuse("expected one folder");
-    if (isBare && database !== undefined) throw refuse("--bare and --database exclude each other");
+    if ([bare, database !== undefined, supabase !== undefined].filter(Boolean).length > 1)
+      throw refuse("--bare, --database and --from-supabase exclude each other");
     const folder = resolve(given);
     if (database !== undefined) return initDatabase(database, { folder, given, replaces });
+    const project = supabase === undefined ? null : await readSupabase(supabase);
+    const isBare = bare || project !== null;
+    const own = project?.files ?? [];
     const templates = globSync("**", { cwd: TEMPLATE, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(TEMPLATE, join(entry.parentPath, entry.name)))
       .filter((file) => file.startsWith(BARE) === isBare || (isBare && ALSO_BARE.includes(file)))
       .sort();
-    const files = await Promise.all(
+    const made = await Promise.all(
       templates.map(async (template): Promise<NewFile> => {
         const file = NAMES[template] ?? template.replace(BARE, "");
         const text = await readFile(join(TEMPLATE, template), "utf8");
         return file === "package.json" ? manifestFor(folder, text, { replaces }) : { file, text };
       }),
     );
+    const files = [...made.filter(({ file }) => project === null || !REPLACED.test(file)), ...own];
     await writeFiles(folder, [...files, FIXTURES], { given, replaces });
     const commands = [...installCommands(folder, given), "npm run dev"].map((command) => `  ${command}\n`);
-    return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n${commands.join("")}`;
+    const about = project?.about ?? "";
+    return `${files.map(({ file }) => `  ${file}\n`).join("")}\n${about}The application is ready. Install its packages and start it:\n\n${commands.join("")}`;
   },
 });
