@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
 import type pg from "pg";
+import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
@@ -13,10 +14,11 @@ import {
   FLAG,
   inColumns,
   inTransaction,
-  readSettings,
+  readService,
   TEXT,
   withOwner,
 } from "./command.ts";
+import { readDumpContext } from "./supabase-dump.ts";
 import { importUsers } from "./user-import.ts";
 
 const HELP = `\
@@ -37,7 +39,7 @@ Manages user accounts. The service may be running: changes take effect within a 
       --hand-over-to <login>                       let these rows refer to this user instead
   ${COMMAND} user list [<text>]           list all accounts, or those whose name, username or e-mail contains a text
   ${COMMAND} user import <file>           import users with the hashes of their passwords (docs/bring-your-users.md); each
-                                                   line of the file is a JSON object
+                                                   line of the file is a JSON object, or it is a dump of Supabase
       --dry-run                                    check every row, and change nothing
       --report <file>                              for refused rows and reasons; default: <file>.refused.ndjson
   ${COMMAND} user --help                  show this help
@@ -57,6 +59,7 @@ type Options = {
   readonly successor: string | null;
   readonly passwordRules: PasswordRules;
   readonly input: () => Input;
+  readonly configured: Configured;
 };
 type Action = {
   /** The arguments after the name of the action. */
@@ -140,11 +143,12 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   import: {
     arguments: ["file"],
     commits: true,
-    run: ({ client }, [file], { isDryRun, report = `${file}.refused.ndjson` }) =>
+    run: ({ client }, [file], { isDryRun, report = `${file}.refused.ndjson`, configured }) =>
       importUsers(client, file!, {
         isDryRun,
         report,
         onProgress: (line) => process.stderr.write(`${line}\n`),
+        dumpContext: () => readDumpContext(client, configured),
       }),
   },
   list: {
@@ -184,9 +188,10 @@ export const user = defineCommand({
       throw refuse("--dry-run and --report are allowed only with import");
     const newRole = name === "role" ? given[1]! : role;
     if (!ROLES.includes(newRole)) throw refuse(`role must be ${ROLES.join(" or ")}`);
-    const settings = await readSettings(environment);
-    const options = { username, role, isDryRun, report, successor, passwordRules: new PasswordRules(settings), input };
-    return withOwner(settings, (client) => act(client, action, given, options));
+    const configured = await readService(environment);
+    const passwordRules = new PasswordRules(configured.config);
+    const options = { username, role, isDryRun, report, successor, passwordRules, input, configured };
+    return withOwner(configured.config, (client) => act(client, action, given, options));
   },
 });
 

@@ -54,7 +54,7 @@ describe("npx content-service user import", () => {
   test("creates users with their accounts, also with SIGNUP=off", async () => {
     const rows = [
       imported("ann", { username: "ann", email_confirmed: true, created_at: "2020-02-03T04:05:06+01:00", age: 31 }),
-      imported("ben", { role: "admin", disabled: true }),
+      imported("ben", { role: "admin", disabled: true, name: "Ben\u2028B." }),
       imported("cay", { password_hash: null }),
       "",
     ];
@@ -70,7 +70,10 @@ describe("npx content-service user import", () => {
         created: new Date("2020-02-03T03:05:06Z"),
         confirmed: new Date("2020-02-03T03:05:06Z"),
       },
-      expect.objectContaining({ email: "ben@import.example", role: "admin", disabled: true, confirmed: null }),
+      expect.objectContaining({
+        ...{ email: "ben@import.example", name: "Ben\u2028B.", role: "admin" },
+        ...{ disabled: true, confirmed: null },
+      }),
       expect.objectContaining({ email: "cay@import.example", hash: null }),
     ]);
     expect(await sql("select name, age from users where email = 'ann@import.example'")).toEqual([

@@ -193,25 +193,28 @@ comment on function auth_private.new_public_id(auth.user_id) is
 create or replace function auth_private.insert_accounts(new_accounts jsonb) returns void
 language sql volatile set search_path = '' as $$
   insert into auth_private.accounts (
-    user_id, public_id, name, username, password_hash, role, disabled_at, created_at,
-    email_confirmed_at, must_confirm, import_key, user_metadata)
+    user_id, public_id, name, username, password_hash, role, disabled_at, disabled_until, created_at,
+    email_confirmed_at, must_confirm, import_key, user_metadata, app_metadata)
   select
     n."userId",
-    auth_private.new_public_id(n."userId"),
+    coalesce(n."publicId", auth_private.new_public_id(n."userId")),
     n.name,
     case when lower(n.username) <> lower(n.email) then n.username end,
     n."passwordHash",
     coalesce(n.role, 'authenticated'),
-    n."disabledAt",
+    coalesce(n."disabledAt", case when n."disabledUntil" > now() then now() end),
+    case when n."disabledUntil" > now() then n."disabledUntil" end,
     coalesce(n."createdAt", now()),
     n."emailConfirmedAt",
     coalesce(n."mustConfirm", false),
     n."importKey",
-    coalesce(n."userMetadata", '{}')
+    coalesce(n."userMetadata", '{}'),
+    coalesce(n."appMetadata", '{}')
   from jsonb_to_recordset(new_accounts) as n (
-    "userId" auth.user_id, name text, email text, username text, "passwordHash" text,
-    role text, "disabledAt" timestamptz, "createdAt" timestamptz, "emailConfirmedAt" timestamptz,
-    "mustConfirm" boolean, "importKey" uuid, "userMetadata" jsonb);
+    "userId" auth.user_id, "publicId" uuid, name text, email text, username text, "passwordHash" text,
+    role text, "disabledAt" timestamptz, "disabledUntil" timestamptz, "createdAt" timestamptz,
+    "emailConfirmedAt" timestamptz, "mustConfirm" boolean, "importKey" uuid, "userMetadata" jsonb,
+    "appMetadata" jsonb);
 
   insert into auth_private.login_emails (user_id, email)
   select n."userId", n.email
@@ -219,9 +222,9 @@ language sql volatile set search_path = '' as $$
 $$;
 
 comment on function auth_private.insert_accounts(jsonb) is $$
-Inserts the accounts of users who exist: [{userId, name, email, username, passwordHash, role, disabledAt,
-createdAt, emailConfirmedAt, mustConfirm, importKey, userMetadata}]. All but the first three may be
-missing. If the username is null or the e-mail, the user signs in with the e-mail.
+Inserts the accounts of users who exist: [{userId, name, email, username, passwordHash, role, disabledAt, publicId,
+disabledUntil, createdAt, emailConfirmedAt, mustConfirm, importKey, userMetadata, appMetadata}]. All but the first three
+may be missing. If the username is null or the e-mail, the user signs in with the e-mail.
 $$;
 
 create or replace function auth.add_account(

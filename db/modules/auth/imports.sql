@@ -80,11 +80,73 @@ Creates users with accounts, as sign_up does, or accounts for users who exist. A
 account}, where `account` has further fields of insert_accounts.
 $$;
 
+create or replace function auth_private.attach_imported(entries jsonb[]) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  entry jsonb;
+  entry_id uuid;
+  created_at timestamptz;
+  is_named_so boolean;
+  account auth_private.accounts;
+  attached integer := 0;
+begin
+  foreach entry in array entries loop
+    entry_id := entry ->> 'id';
+    created_at := coalesce((entry ->> 'createdAt')::timestamptz, now());
+    select *
+    into account
+    from auth_private.accounts as a
+    where a.public_id = (entry ->> 'owner')::uuid
+    for no key update;
+    if not found then
+      raise no_data_found using message = format('there is no account of the user %s', entry ->> 'owner');
+    end if;
+    continue when entry_id = any (account.imported);
+
+    if entry ? 'secret' then
+      -- A session may have begun since the account was imported: it has proved no second factor.
+      if not auth_private.has_factor(account.user_id) then
+        perform auth_private.end_other_sign_ins(account.user_id, null, now());
+      end if;
+      -- Supabase has several without a name.
+      is_named_so := exists (
+        select from auth_private.factors as f
+        where f.user_id = account.user_id
+          and f.friendly_name = entry ->> 'name');
+      insert into auth_private.factors (id, user_id, friendly_name, secret, enabled_at, created_at, is_unconfirmed)
+      values (
+        entry_id, account.user_id, case when is_named_so then entry ->> 'id' else entry ->> 'name' end,
+        decode(entry ->> 'secret', 'hex'), created_at, created_at, auth_private.awaits_confirmation(account.user_id));
+    else
+      insert into auth_private.identities (id, user_id, provider, issuer, subject, email, linked_at, used_at)
+      values (
+        entry_id, account.user_id, entry ->> 'provider', entry ->> 'issuer', entry ->> 'subject', entry ->> 'email',
+        created_at, (entry ->> 'usedAt')::timestamptz);
+    end if;
+
+    update auth_private.accounts as a
+    set imported = a.imported || entry_id
+    where a.user_id = account.user_id;
+    insert into auth_private.security_events (event, user_id, detail)
+    values (
+      case when entry ? 'secret' then 'mfa_enabled' else 'identity_linked' end, account.user_id, '{"by": "import"}');
+    attached := attached + 1;
+  end loop;
+  return attached;
+end $$;
+
+comment on function auth_private.attach_imported(jsonb[]) is $$
+Adds identities and second factors to accounts, each once, so that one that the user has removed does not come back, and
+returns how many: {id, owner, provider, issuer, subject, email, createdAt, usedAt} or {id, owner, name, secret,
+createdAt}, where `owner` is the public id of the account, and the secret is encrypted, in hex.
+$$;
+
 create or replace function auth_private.import_users(entries jsonb[]) returns jsonb
 language plpgsql volatile set search_path = '' as $$
 declare
   middle constant integer := cardinality(entries) / 2;
   added jsonb[];
+  created integer;
   one jsonb;
   other jsonb;
   state text;
@@ -93,6 +155,10 @@ declare
   violated_table text;
   violated text;
 begin
+  if entries[1] ? 'owner' then
+    created := auth_private.attach_imported(entries);
+    return jsonb_build_object('created', created, 'known', cardinality(entries) - created, 'refused', '[]'::jsonb);
+  end if;
   added := array(
     select once.entry || jsonb_build_object(
         'exists', once.entry ->> 'id' is not null and auth_private.is_user((once.entry ->> 'id')::auth.user_id))
@@ -102,6 +168,9 @@ begin
       where not exists (
           select from auth_private.accounts as a
           where a.import_key = (each -> 'account' ->> 'importKey')::uuid)
+        and not exists (
+          select from auth_private.accounts as a
+          where a.public_id = (each -> 'account' ->> 'publicId')::uuid)
     ) as once
     order by (once.entry ->> 'line')::integer);
   perform auth_private.insert_imported(added);
@@ -126,12 +195,12 @@ exception when others then
   end if;
   return jsonb_build_object('created', 0, 'known', 0, 'refused', jsonb_build_array(jsonb_build_object(
     'line', entries[1] -> 'line',
-    'email', entries[1] -> 'fields' -> 'email',
+    'email', coalesce(entries[1] -> 'fields', entries[1]) -> 'email',
     'reason', coalesce(auth_private.constraint_message(violated_schema, violated_table, violated), reason))));
 end $$;
 
 comment on function auth_private.import_users(jsonb[]) is $$
-For the command: imports users, of whom those with a known importKey exist already: {created, known, refused}, with the
-line, the e-mail and the reason of each that is refused. If one of them is refused, each half is tried again, so that
-the others need no savepoint of their own.
+For the command: imports users, of whom those with a known importKey or publicId exist already, or what attach_imported
+adds to their accounts: {created, known, refused}, with the line, the e-mail and the reason of each that is refused.
+If one of them is refused, each half is tried again, so that the others need no savepoint of their own.
 $$;

@@ -154,6 +154,7 @@ create table auth_private.accounts (
   is_anonymous  boolean not null default false, -- whether the user has only tokens: no e-mail, and no identity yet
   import_key    uuid, -- the first half of the SHA-256 of the row that it was imported from: each is imported once
   invited_at    timestamptz, -- null unless an operator has invited the user
+  imported      uuid[] not null default '{}', -- the identities and second factors that were imported: each is once
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
