@@ -21,12 +21,14 @@ const OLD = `
     'pbkdf2_sha256$100000$seasalt2$Tl4GMr+Yt1zzO1sbKoUaDBdds5NkR3RxaDWuQsliFrI=', false, true, '2021-01-01');
   create table "AspNetUsers" ("Email" text, "UserName" text, "PasswordHash" text, "EmailConfirmed" boolean);
   insert into "AspNetUsers" values ('aspnet@import.example', 'aspnet@import.example',
-    'AQAAAAIAAYagAAAAEAABAgMEBQYHCAkKCwwNDg/Q8A0WMKbtHQJQ2DHCdoEeeFBrgNlldq6vH4qX/CGqGQ==', true);
-  create schema auth;
-  create table auth.users (email text, raw_user_meta_data jsonb, encrypted_password text, email_confirmed_at timestamptz,
-    banned_until timestamptz, created_at timestamptz, deleted_at timestamptz);
-  insert into auth.users values ('supabase@import.example', '{"name": "Supabase"}',
-    '$2a$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK', now(), null, now(), null)`;
+    'AQAAAAIAAYagAAAAEAABAgMEBQYHCAkKCwwNDg/Q8A0WMKbtHQJQ2DHCdoEeeFBrgNlldq6vH4qX/CGqGQ==', true)`;
+
+/** What pg_dump writes, whose version must be that of the old server. */
+const DUMP = `--
+COPY auth.users (id, email, encrypted_password, raw_user_meta_data, created_at) FROM stdin;
+a0000000-0000-4000-8000-000000000001\tsupabase@import.example\t$2a$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK\t{"name": "Supabase"}\t2021-01-01 00:00:00+00
+\\.
+`;
 
 const FIREBASE = {
   users: [
@@ -68,6 +70,8 @@ afterAll(async () => {
 
 test("the examples of docs/bring-your-users.md import users, who sign in with their passwords", async () => {
   await writeFile(join(folder, "firebase.json"), JSON.stringify(FIREBASE));
+  await writeFile(join(folder, "dump.sql"), DUMP);
+  await writeFile(join(folder, "pg_dump"), "#!/bin/sh\ncat dump.sql\n", { mode: 0o700 });
   const { owner } = service.database;
   await owner.query(`create table public.members as
     select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' as password_digest, true as is_active,
@@ -78,7 +82,7 @@ test("the examples of docs/bring-your-users.md import users, who sign in with th
     select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW', name = 'Member',
       case name when 'Member' then now() end from added`);
   const env = {
-    PATH: process.env.PATH,
+    PATH: `${folder}:${process.env.PATH}`,
     OLD_DATABASE: old.url,
     DATABASE_URL: service.database.url,
     JWT_SECRET,
