@@ -89,8 +89,8 @@ test("docs/upgrades.md lists every import of applications as public, and the sch
   expect(privateNames).toEqual(expect.arrayContaining(schemas));
 });
 
-test("docs/metrics.md lists every field of the log", () => {
-  const documented = tableRows("docs/metrics.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
+test("docs/operations.md lists every field of the log", () => {
+  const documented = tableRows("docs/operations.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
   const folders =
     "{app,cache,cli,config,db,demo,graphql,http,identity,parts,plugins,problems,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"], NO_PACKAGES).map((file) => readFileSync(file, "utf8"));

@@ -25,7 +25,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     ...["advisor", "console"],
   ],
   Operators: [
-    ...["deployment", "scaling", "configuration", "settings", "from-postgrest", "metrics", "runbook"],
+    ...["deployment", "configuration", "settings", "from-postgrest", "operations"],
     ...["federated-sign-in", "SECURITY.md", "bench/results.md"],
   ],
   "Developers of the service": [

@@ -56,13 +56,13 @@ describe.skipIf(!installed)("the start page", () => {
     const { page } = await open("/");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
-    await page.getByRole("link", { name: "Runbook", exact: true }).focus();
+    await page.getByRole("link", { name: "Operations", exact: true }).focus();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/docs/runbook");
-    expect(await page.getByRole("link", { name: "Runbook", exact: true }).getAttribute("aria-current")).toBe("page");
+    await page.waitForURL("**/docs/operations");
+    expect(await page.getByRole("link", { name: "Operations", exact: true }).getAttribute("aria-current")).toBe("page");
     await page.getByRole("link", { name: "ContentServicePoolExhausted" }).first().focus();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/docs/runbook#contentservicepoolexhausted");
+    await page.waitForURL("**/docs/operations#contentservicepoolexhausted");
     expect(await page.getByRole("heading", { name: "ContentServicePoolExhausted" }).isVisible()).toBe(true);
     await page.close();
   });

@@ -205,7 +205,7 @@ describe("while the replicas are behind", () => {
     onTestFinished(() => other.stop());
     await untilUsed(rig, other);
     await pauseReplicas();
-    const [, block] = /```js\n([^`]*)```/.exec(await readFile("docs/scaling.md", "utf8"))!;
+    const [, block] = /```js\n([^`]*)```/.exec(await readFile("docs/deployment.md", "utf8"))!;
     const code = `${block!.replace("http://127.0.0.1:3000", other.url)}; return client;`;
     // Writes reach one instance and reads the other, as behind a load balancer.
     const balanced = (url: string, options: RequestInit) =>

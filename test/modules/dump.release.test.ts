@@ -70,7 +70,7 @@ const PREPARED = [
   "create database content owner content_owner",
 ];
 const [BACKUP, , AS_OWNER] = [
-  ...readFileSync("docs/runbook.md", "utf8")
+  ...readFileSync("docs/operations.md", "utf8")
     .split("## Backup and restore\n")[1]!
     .matchAll(/```sh\n(.*?)```/gs),
 ].map(([, commands]) => commands!);

@@ -4,7 +4,7 @@ import { type Rig, refuseMissing, startRig } from "./rig.ts";
 import { DATABASE } from "./servers.ts";
 
 const HELP = `npm run rig
-  Starts on this machine what docs/scaling.md describes, with the demo, and stops it all at Ctrl-C: a primary server of PostgreSQL with
+  Starts on this machine what docs/deployment.md describes, with the demo, and stops it all at Ctrl-C: a primary server of PostgreSQL with
   two standbys, PgBouncer, Valkey or Redis, three instances of the service, one of which has two worker processes, and HAProxy in front
   of them and of the database. It needs the packages haproxy, pgbouncer and redis-server (or valkey-server) of Debian; PostgreSQL is the
   embedded one. Nothing is kept.

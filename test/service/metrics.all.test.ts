@@ -205,15 +205,15 @@ test("subscriptions to changes are counted, and the changes that were read by op
 const described = async () =>
   new Map([...(await text()).matchAll(/^# HELP (\w+) (.*)$/gm)].map(([, name, about]) => [name!, about!]));
 
-test("docs/metrics.md lists every metric with its meaning, and the names of PostgREST's", async () => {
-  const documentation = readFileSync("docs/metrics.md", "utf8");
+test("docs/operations.md lists every metric with its meaning, and the names of PostgREST's", async () => {
+  const documentation = readFileSync("docs/operations.md", "utf8");
   await sendAll(["/users"]);
   const rows = [...(await described())].map(([name, about]) => `| \`${name}\` | ${about} |`);
   expect(rows.filter((row) => !documentation.includes(row))).toEqual([]);
   for (const name of POSTGREST) expect(documentation).toContain(`| \`pgrst_${name}\` | \`content_service_${name}\` |`);
 });
 
-test("alerts and dashboard use only metrics that exist, and each alert has a section in docs/runbook.md", async () => {
+test("alerts and dashboard use only metrics that exist, and each alert has a section in docs/operations.md", async () => {
   const alerts = readFileSync("deploy/prometheus/alerts.yaml", "utf8");
   const dashboard = readFileSync("deploy/grafana/dashboard.json", "utf8");
   const known = new Set([...(await described()).keys(), "content_service_limits_hit_total"]);
@@ -223,15 +223,15 @@ test("alerts and dashboard use only metrics that exist, and each alert has a sec
   const base = (name: string) => name.replace(/_(bucket|sum|count)$/, "");
   expect(used.filter((name) => !known.has(base(name)) && !ofProcess.includes(`"${name}"`))).toEqual([]);
 
-  const documentation = readFileSync("docs/runbook.md", "utf8");
+  const documentation = readFileSync("docs/operations.md", "utf8");
   const names = [...alerts.matchAll(/alert: (\w+)/g)].map(([, name]) => name!);
   expect([...documentation.matchAll(/^### (ContentService\w+)$/gm)].map(([, name]) => name)).toEqual(names);
-  for (const name of names) expect(alerts).toContain(`runbook: docs/runbook.md#${name.toLowerCase()}`);
+  for (const name of names) expect(alerts).toContain(`runbook: docs/operations.md#${name.toLowerCase()}`);
   expect(JSON.parse(dashboard).panels.length).toBeGreaterThan(10);
 });
 
-test("the query in docs/runbook.md shows the replication slot of the service", async () => {
-  const [, query] = /^```sql\n(select slot_name[\s\S]*?)^```$/m.exec(readFileSync("docs/runbook.md", "utf8"))!;
+test("the query in docs/operations.md shows the replication slot of the service", async () => {
+  const [, query] = /^```sql\n(select slot_name[\s\S]*?)^```$/m.exec(readFileSync("docs/operations.md", "utf8"))!;
   const slots = async () => (await service.database.owner.query(query!)).rows;
   await expect
     .poll(slots, POLL)
@@ -245,7 +245,7 @@ test("promtool finds no fault in the alert rules", (context) => {
   const output = execFileSync("promtool", ["check", "rules", "deploy/prometheus/alerts.yaml"], { encoding: "utf8" });
   expect(output).toContain("SUCCESS");
   execFileSync("promtool", ["check", "config", "deploy/prometheus/prometheus.yaml"], { stdio: "pipe" });
-  const [, documented] = /^```yaml\n(groups:[\s\S]*?)^```$/m.exec(readFileSync("docs/runbook.md", "utf8"))!;
+  const [, documented] = /^```yaml\n(groups:[\s\S]*?)^```$/m.exec(readFileSync("docs/operations.md", "utf8"))!;
   const folder = mkdtempSync(join(tmpdir(), "rules-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, "rules.yaml"), documented!);

@@ -132,7 +132,7 @@ describe("/docs/…", () => {
 
   test("every document is a page, and the same Markdown as in the repository for programs", async () => {
     expect(docs.map(({ path }) => path)).toEqual(
-      expect.arrayContaining(["/docs/runbook", "/docs/configuration", "/docs/decisions", "/docs/changelog"]),
+      expect.arrayContaining(["/docs/operations", "/docs/configuration", "/docs/decisions", "/docs/changelog"]),
     );
     for (const { path, name } of docs) {
       const page = await get(path, HTML);
