@@ -8,7 +8,8 @@ import { migrate } from "../db/cluster/migrate.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const TRACE = join(ROOT, "bench/request-trace.ts");
-const TOUR = join(ROOT, "docs/tour.md");
+/** Its last section has the roads. */
+const PAGE = join(ROOT, "docs/architecture.md");
 
 /** A request of the demo. `as`: whose credential it has. */
 export type Road = {
@@ -52,10 +53,10 @@ export async function trace(databaseUrl: string, road: Road): Promise<Trace> {
   return JSON.parse(stdout);
 }
 
-/** What docs/tour.md says of each road. */
+/** What docs/architecture.md says of each road. */
 const describeRoad = ({ request }: Road, { files }: Trace): string =>
   [
-    `## \`${request}\``,
+    `### \`${request}\``,
     "",
     `It passes ${files.length} files:`,
     "",
@@ -71,13 +72,13 @@ const functionsOf = (functions: readonly string[]) =>
     .map((name, i) => `${i === 0 ? ": " : ", "}\`${name}\``)
     .join("");
 
-/** The files that docs/tour.md lists for the road. */
+/** The files that docs/architecture.md lists for the road. */
 export function listedFiles({ request }: Road): string[] {
-  const section = readFileSync(TOUR, "utf8").split(`## \`${request}\`\n`)[1]?.split("\n## ")[0] ?? "";
+  const section = readFileSync(PAGE, "utf8").split(`### \`${request}\`\n`)[1]?.split("\n### ")[0] ?? "";
   return [...section.matchAll(/^\d+\. `([^`]+)`/gm)].map(([, file]) => file!);
 }
 
-/** Prints what the tour says of each road, on a new database of the demo. `writes`: makes it the tour. */
+/** Prints the section of each road, on a new database of the demo. `writes`: writes it into the page. */
 export async function printRoads(writes: boolean): Promise<void> {
   const cluster = await startScratchCluster();
   try {
@@ -91,8 +92,8 @@ export async function printRoads(writes: boolean): Promise<void> {
         `\n${described.at(-1)}${traced.returns.map((place) => `   returns to ${place}\n`).join("")}`,
       );
     }
-    const [start] = readFileSync(TOUR, "utf8").split("\n## `");
-    if (writes) writeFileSync(TOUR, `${[start, ...described].join("\n").trimEnd()}\n`);
+    const [start] = readFileSync(PAGE, "utf8").split("\n### `");
+    if (writes) writeFileSync(PAGE, `${[start, ...described].join("\n").trimEnd()}\n`);
   } finally {
     await cluster.remove();
   }

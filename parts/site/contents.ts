@@ -32,8 +32,6 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     "CONTRIBUTING.md",
     "architecture",
     "changes",
-    "tour",
-    "glossary",
     "decisions/README",
     "releasing",
   ],

@@ -428,9 +428,9 @@ describe.skipIf(!installed)("the console", () => {
 
   test("the live numbers refresh themselves, until they are paused", async () => {
     const { page } = await signedIn("/console/live");
-    const row = page.locator("tr", { hasText: "GET /docs/glossary" });
+    const row = page.locator("tr", { hasText: "GET /docs/decisions" });
     expect(await row.count()).toBe(0);
-    await fetch(`${service.url}/docs/glossary`);
+    await fetch(`${service.url}/docs/decisions`);
     await expect.poll(() => row.count()).toBeGreaterThan(0);
     await page.getByRole("button", { name: "Pause" }).press("Enter");
     expect(await page.getByRole("button", { name: "Continue" }).isVisible()).toBe(true);
