@@ -28,13 +28,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     ...["deployment", "configuration", "settings", "from-postgrest", "operations"],
     ...["federated-sign-in", "SECURITY.md", "bench/results.md"],
   ],
-  "Developers of the service": [
-    "CONTRIBUTING.md",
-    "architecture",
-    "changes",
-    "decisions/README",
-    "releasing",
-  ],
+  "Developers of the service": ["CONTRIBUTING.md", "architecture", "changes", "decisions/README"],
 };
 
 /** Documents outside of `docs/`. */
