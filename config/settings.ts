@@ -80,12 +80,12 @@ export const SETTINGS = {
   APPLICATION: setting(
     z.string(),
     "",
-    "Folder of the application, which has a content-service.config.ts. When unset, the current folder, or the nearest one above it with that file; if there is none, the service has no application.",
+    "Folder of the application, which has a content-service.config.ts. When unset, the current folder or the nearest one above it with that file; without one, there is no application.",
   ),
   PARTS: setting(
     partNames,
     "",
-    "Parts of the service beside its core: npx content-service parts lists them. +console opens one more, -site leaves one out, a list such as console,site opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
+    "Parts of the service beside its core: npx content-service parts lists them. +console opens one more, -site leaves one out, a list opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
   ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
@@ -102,7 +102,7 @@ export const SETTINGS = {
   DATABASE_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. It may name several servers, a:5432,b:5432: the primary among them is used. When unset, an embedded server is started.",
+    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. It may name several servers, a:5432,b:5432. When unset, an embedded server is started.",
   ),
   DATABASE_DIRECT_URL: setting(
     orUnset(postgresUrl),
@@ -112,23 +112,23 @@ export const SETTINGS = {
   DATABASE_REPLICA_URLS: setting(
     postgresUrls,
     "",
-    "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL. When unset, DATABASE_URL answers everything.",
+    "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL.",
   ),
   REPLICA_MAX_LAG: setting(
     integer(1000, 3_600_000),
     "2000",
-    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads after a write see it without a Change-Position: those of the same user or key, or IP address of anonymous callers, at the same process, or with REDIS_URL at every process.",
+    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads of a caller after a write see it without a Change-Position, at the same process, or with REDIS_URL at every process.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
     oneOf("on", "modules", "check", "off"),
     "on",
-    "What a start changes in the database. on: it brings the modules of the service up to date, and runs the migrations of the application. modules: only the modules; your own tool migrates your tables. check: nothing; if the modules or the migrations are not up to date, the start ends with exit code 1 and names what is missing. off: nothing; any database is served unchanged.",
+    "What a start changes in the database. on: the modules of the service and the migrations of the application. modules: only the modules; your own tool migrates your tables. check: nothing; the start ends with exit code 1 if something is missing. off: nothing; any database is served unchanged.",
   ),
   MODULES: setting(
     orUnset(moduleNames),
     "",
-    "Modules of the service in the database, separated by commas: auth (accounts and sign-in), tasks, feed (publishes the tables that callers may read) and channels (private channels). When unset, all with MIGRATE=on and MIGRATE=check, all but feed with MIGRATE=modules, and none with MIGRATE=off.",
+    "Modules of the service in the database, separated by commas: auth (sign-in), tasks, feed (changes of tables) and channels (private channels). When unset, all with MIGRATE=on and MIGRATE=check, all but feed with MIGRATE=modules, and none with MIGRATE=off.",
   ),
   AUTH_USER_ID: setting(
     orUnset(oneOf(...USER_ID_TYPES)),
@@ -158,7 +158,7 @@ export const SETTINGS = {
   JWT_KEYS: setting(
     onOff,
     "on",
-    "Whether JWTs of other issuers that are signed with JWT_SECRET are API keys if their role is anon or service_role, as the keys of a Supabase project are. off, when no client has such a key any more.",
+    "Whether JWTs of other issuers that are signed with JWT_SECRET are API keys if their role is anon or service_role, as the keys of a Supabase project.",
   ),
   JWT_AUD: setting(
     z.string(),
@@ -178,7 +178,7 @@ export const SETTINGS = {
   DB_CONFIG: setting(
     orUnset(switchOrFunction),
     "",
-    "With MIGRATE=off, settings of PostgREST in the database, which take precedence. on: those of the login (alter role … set pgrst.db_max_rows = '100'). A function, such as settings.apply: the same, and those that it sets (set_config('pgrst.db_max_rows', '100', true)). off: none. When unset, on with MIGRATE=off.",
+    "With MIGRATE=off, settings of PostgREST in the database, which take precedence. on: those of the login (alter role … set pgrst.db_max_rows = '100'). A function, such as settings.apply: also those that it sets. off: none. When unset, on with MIGRATE=off.",
   ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(
@@ -196,7 +196,7 @@ export const SETTINGS = {
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",
-    "Maximum prepared statements per connection, with 1,000 characters each on average. Callers without credentials share a fifth of this number, besides. Set it to 0 for a pooler that does not support them.",
+    "Maximum prepared statements per connection. Callers without credentials share a fifth of this number, besides. Set it to 0 for a pooler that does not support them.",
   ),
   API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
   DB_EXTRA_SEARCH_PATH: setting(
@@ -252,7 +252,7 @@ export const SETTINGS = {
   API_V1_STATUS: setting(
     lifecycle,
     "supported",
-    "Lifecycle of version 1 of the resources: supported, deprecated (announced in every response) or retired (requests are rejected). After deprecated, the date on which version 1 ends and the URL of a migration guide may follow: deprecated 2027-06-30 https://example.com/v2.",
+    "Lifecycle of version 1 of the resources: supported, deprecated (announced in every response) or retired (rejected). An end date and the URL of a guide may follow deprecated: deprecated 2027-06-30 https://example.com/v2.",
   ),
   TASK_CONCURRENCY: setting(
     integer(0, 100),
@@ -283,7 +283,7 @@ export const SETTINGS = {
   GRAPHQL_EXTRAS: setting(
     tableExtras,
     "",
-    "What GraphQL has for every table, separated by commas: aggregates (aggregates, and orders by them), bulk (mutations of many rows, and upserts) and changes (on…Changed, and filters of subscriptions). The first two need the part graphql-extras. Other tables have them with the smart tag @behavior +aggregates +bulk +changes.",
+    "What GraphQL has for every table, separated by commas: aggregates, bulk (mutations of many rows, upserts) and changes (on…Changed, filters of subscriptions). The first two need the part graphql-extras. Single tables have them with @behavior +aggregates +bulk +changes.",
   ),
   GRAPHQL_INTROSPECTION: setting(
     oneOf("on", "authenticated", "off"),
@@ -293,7 +293,7 @@ export const SETTINGS = {
   GRAPHQL_BAD_TOKEN: setting(
     oneOf("anonymous", "reject"),
     "anonymous",
-    "What happens to a GraphQL query or mutation over HTTP whose credential is invalid or has expired. anonymous: it runs without a caller, and extensions.auth of the response says so. reject: it is 401.",
+    "A GraphQL query or mutation over HTTP whose credential is invalid or has expired. anonymous: it runs without a caller, and extensions.auth of the response says so. reject: it is 401.",
   ),
   GRAPHQL_NODE: setting(
     onOff,
@@ -303,7 +303,7 @@ export const SETTINGS = {
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,
     "off",
-    "off: each request contains its GraphQL document. only and files, such as only app.json, admin.json: only the trusted documents in these files are executed, which are manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one. The files are read at start.",
+    "off: each request contains its GraphQL document. only and files, such as only app.json: only the trusted documents in these manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one.",
   ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),
@@ -344,7 +344,7 @@ export const SETTINGS = {
   MAIL_URL: setting(
     orUnset(mailUrl),
     "",
-    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://… for a webhook that sends them. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database; otherwise the service sends no e-mails.",
+    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://… for a webhook. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database, otherwise none.",
   ),
   MAIL_FROM: setting(
     orUnset(mailbox),
@@ -359,17 +359,17 @@ export const SETTINGS = {
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),
     "open",
-    "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously), which such a user may add later; the tokens have the claim is_anonymous. invite: administrators, the service key, npx content-service user, and users with an invitation (POST /auth/invitations). off: the same without invitations.",
+    "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously). invite: administrators, the service key, npx content-service user, and users with an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
   PASSWORD_RULES: setting(
     passwordRules,
     "12,upper,lower,digit,special",
-    "What a new password must have: a number of characters, and the classes of which it must have a character each (upper, lower, digit and special). 15 alone requires no classes. Passwords that are in use stay valid.",
+    "What a new password must have: a number of characters, and the classes of which it needs one each (upper, lower, digit and special). 15 alone requires no classes.",
   ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "claim", "required"),
     "off",
-    "Whether users who sign up confirm their e-mail with the link of an e-mail. required: they sign in after that. claim: they sign in before, and their tokens have the claim email_confirmed. With both, another e-mail replaces the previous one after its link was used. They need MAIL_URL.",
+    "Whether users confirm their e-mail with a link. required: they sign in after that. claim: they sign in before, and their tokens have the claim email_confirmed. With both, a changed e-mail is confirmed too. They need MAIL_URL.",
   ),
   USERS_EMAIL: setting(
     oneOf("private", "public"),
@@ -394,7 +394,7 @@ export const SETTINGS = {
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "0",
-    "Seconds for which POST /auth/refresh accepts a refresh token again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once. /auth/v1 accepts it for 10 seconds.",
+    "Seconds for which POST /auth/refresh accepts a refresh token again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the sign-in. /auth/v1 accepts it for 10 seconds.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(
@@ -405,7 +405,7 @@ export const SETTINGS = {
   AUTH_PROVIDERS_NETWORKS: setting(
     networks,
     "",
-    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses. For tests, loopback accepts loopback addresses too, without TLS; it requires BASE_URL on one.",
+    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8; no other private addresses are requested. For tests, loopback accepts loopback addresses without TLS; it requires BASE_URL on one.",
   ),
   MAX_CONNECTIONS: setting(
     integer(1, 1_000_000),
@@ -415,7 +415,7 @@ export const SETTINGS = {
   CHANGES_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL must have this attribute, with which it could copy the whole server. It may name a standby (PostgreSQL 16 or later), which then decodes the write-ahead log instead of the primary, also with MIGRATE=on, where its user and password are not used.",
+    "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL needs this attribute. It may name a standby (PostgreSQL 16 or later), which then decodes the write-ahead log, also with MIGRATE=on.",
   ),
   CHANGES_PUBLICATION: setting(
     publicationName,
@@ -425,22 +425,22 @@ export const SETTINGS = {
   INSTANCE_ID: setting(
     orUnset(instanceId),
     "",
-    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, an instance with the embedded database has the name embedded, and other instances have no name.",
+    "Name of this instance, unique on the database and the same after a restart. Its replication slot stays under this name, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise no name.",
   ),
   CLIENT_MEMORY: setting(
     orUnset(integer(0, 1_099_511_627_776)),
     "",
-    "Bytes that all clients together may make a process hold: unread responses and messages, request bodies, streams, subscriptions. When unset, a sixteenth of the heap of the process, but up to 64 MiB a quarter of it. 0 means no limit.",
+    "Bytes that all clients together may make a process hold: unread responses and messages, bodies, streams, subscriptions. When unset, a sixteenth of the heap, but up to 64 MiB a quarter of it. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",
-    "Requests per minute, and operations on WebSockets, for each user or key, otherwise for each IP address. Counted in each process, or in all together with REDIS_URL. 0 means no limit.",
+    "Requests per minute, and operations on WebSockets, for each user or key, otherwise for each IP address; in each process, or in all with REDIS_URL. 0 means no limit.",
   ),
   REDIS_URL: setting(
     orUnset(redisUrl),
     "",
-    "Valkey or Redis (6.2 or later) that all instances share, one server, Sentinels or a cluster: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, clients read their own writes on replicas, and one process reads the write-ahead log for all. While it is away, each process is alone with its own, and changes of rows wait.",
+    "Valkey or Redis (6.2 or later) that all instances share, one server, Sentinels or a cluster: for RATE_LIMIT, broadcasts, presences, reads after writes on replicas, and one reader of the write-ahead log for all.",
   ),
   CORS_ORIGINS: setting(
     origins,
