@@ -104,7 +104,7 @@ test("docs/operations.md lists every field of the log", () => {
   expect([...new Set(logged)].filter((name) => !documented.includes(name))).toEqual([]);
 });
 
-test.each(["architecture", "changes"])("docs/%s.md names only files that exist", (page) => {
+test.each(["architecture", "realtime"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
     "{*,{app,bench,build,cache,cli,config,db,demo,deploy,graphql,http,identity,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
     NO_PACKAGES,
@@ -160,8 +160,8 @@ test("docs/errors.md lists every code of the REST endpoints", () => {
   expect(documented.sort()).toEqual([...CODES, ...REST_CODES].sort());
 });
 
-test("docs/channels.md lists every code of the reasons on channels", () => {
-  expect(tableRows("docs/channels.md", "## Errors on channels").map(([code]) => code)).toEqual([...REASON_CODES]);
+test("docs/realtime.md lists every code of the reasons on channels", () => {
+  expect(tableRows("docs/realtime.md", "## Errors on channels").map(([code]) => code)).toEqual([...REASON_CODES]);
 });
 
 test("docs/errors.md lists the statuses of every code", () => {

@@ -57,7 +57,7 @@ async function newPage(): Promise<Opened> {
 /** Pages, and the selector of an element that they have once they have loaded everything. */
 const PAGES: readonly (readonly [path: string, loaded?: string])[] = [
   ["/"],
-  ["/docs/broadcast"],
+  ["/docs/realtime"],
   ["/docs", "h1"],
   ["/docs/live", "#table:enabled"],
   ["/graphiql", "[data-ready]"],

@@ -146,7 +146,7 @@ test("a changed policy, an error in one and a missing grant count for the next j
 
 /** The SQL of the documentation that creates the table. */
 async function documented(): Promise<string> {
-  const text = await readFile(new URL("../../docs/broadcast.md", import.meta.url), "utf8");
+  const text = await readFile(new URL("../../docs/realtime.md", import.meta.url), "utf8");
   const [, sql] = /```sql\n(create schema realtime;.*?)```/s.exec(text)!;
   return sql!.replace(/\bto anon, authenticated\b/g, `to ${trackit.role("anon")}, ${trackit.role("user")}`);
 }

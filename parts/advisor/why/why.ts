@@ -31,7 +31,7 @@ Says why a subscriber does not receive a change of a row. Nothing is changed.
   --help              show this help
 
 Each line is a condition: yes or no, why, and the SQL that changes it. The last line says what the subscriber receives.
-docs/missing-changes.md says what to do about each. The page Why of the console gives the same answer.
+docs/realtime.md says what to do about each. The page Why of the console gives the same answer.
 The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
