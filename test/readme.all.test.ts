@@ -123,8 +123,8 @@ test("the examples of the README run", async () => {
   expect(await listener).toContain("Well woven.");
 });
 
-test("the client of docs/works-with.md reads a row", async () => {
-  const [example] = (await readBlocks("docs/works-with.md")).filter(({ language }) => language === "js");
+test("the client of docs/supabase-js.md for PostgREST reads a row", async () => {
+  const [, example] = (await readBlocks("docs/supabase-js.md")).filter(({ language }) => language === "js");
   expect(await runScript(example!.code)).toContain("title: 'Notes on the Analytical Engine'");
 });
 
