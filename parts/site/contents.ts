@@ -17,7 +17,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
     "authentication",
     "errors",
   ],
-  "Client developers": ["tables", "types", "resources", "tasks"],
+  "Client developers": ["tables", "types", "resources"],
   "Application developers": ["applications", "hooks", "mail"],
   DBAs: [
     ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
