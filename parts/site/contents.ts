@@ -22,7 +22,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   DBAs: [
     ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
     ...["modules", "from-supabase", "from-hasura", "from-postgraphile", "bring-your-users"],
-    ...["advisor", "console"],
+    ...["advisor"],
   ],
   Operators: [
     ...["deployment", "configuration", "settings", "from-postgrest", "operations"],
