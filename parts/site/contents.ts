@@ -21,7 +21,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   "Application developers": ["applications", "hooks", "mail"],
   DBAs: [
     ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
-    ...["modules", "from-supabase", "from-hasura", "from-postgraphile", "bring-your-users"],
+    ...["from-supabase", "from-hasura", "from-postgraphile", "bring-your-users"],
     ...["advisor"],
   ],
   Operators: [

@@ -12,7 +12,7 @@ const PRIVATE = namesIn(listed).filter((name) => name !== "tasks" && name !== "r
 const privateNames = (text: string): readonly string[] =>
   [...text.matchAll(new RegExp(`\\b(?:${PRIVATE.join("|")})\\.\\w+`, "g"))].map(([name]) => name);
 
-test.each([...globSync("template/**/*.{sql,ts,json,yml,md}"), "docs/applications.md", "docs/modules.md"])(
+test.each([...globSync("template/**/*.{sql,ts,json,yml,md}"), "docs/applications.md", "docs/existing-database.md"])(
   "%s names nothing of the private schemas",
   (file) => {
     expect(PRIVATE).toContain("auth_api");

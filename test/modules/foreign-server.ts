@@ -49,11 +49,11 @@ const NEXT: Readonly<Record<UserIdType, string>> = {
 export const applicationOf = (type: UserIdType): string =>
   `create sequence public.ids; ${APPLICATION(type, NEXT[type])}`;
 
-const PAGE = readFileSync("docs/modules.md", "utf8");
-/** The first block of docs/modules.md in this language. */
+const PAGE = readFileSync("docs/existing-database.md", "utf8").split("### Sign-in beside your tables\n")[1]!;
+/** The first block in this language of "Sign-in beside your tables" in docs/existing-database.md. */
 export const blockOf = (language: string): string => new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``).exec(PAGE)![1]!;
 
-/** What the application adds for sign-in, as docs/modules.md says. */
+/** What the application adds for sign-in, as docs/existing-database.md says. */
 export const signInSql = (type: UserIdType): string => blockOf("sql").replace("returns uuid", `returns ${type}`);
 
 export async function connected(url: string): Promise<pg.Client> {

@@ -17,7 +17,7 @@ import { applicationOf, blockOf, type ForeignServer, signInSql } from "./foreign
 
 export const PASSWORD = "Correct-Horse-7!";
 const MINUTE = 60_000;
-/** Those of docs/modules.md: `MIGRATE=modules`. */
+/** Those of docs/existing-database.md: `MIGRATE=modules`. */
 const DOCUMENTED = Object.fromEntries(
   blockOf("ini")
     .trim()

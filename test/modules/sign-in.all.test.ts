@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server?.cluster.remove());
 
 // Other types of ids: foreign-database.release.test.ts.
-test("users with uuid ids sign in with the settings and statements of docs/modules.md, and the schemas of the application stay byte for byte", () =>
+test("users with uuid ids sign in with the settings and statements of docs/existing-database.md, and the schemas of the application stay byte for byte", () =>
   showSignIn(server, "uuid"));
 
 test("users who may not read their own row register all the same", async () => {
