@@ -5,30 +5,18 @@ import { type Doc, docAt, type Group } from "../../pages/documents.ts";
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   Start: ["README.md", "index", "upgrades", "CHANGELOG.md"],
-  "Frontend developers": [
-    "graphql",
-    "live-comments",
-    "supabase-js",
-    "works-with",
-    "realtime",
-    "channels",
-    "broadcast",
-    "missing-changes",
-    "authentication",
-    "errors",
-  ],
+  "Frontend developers": ["graphql", "live-comments", "supabase-js", "authentication", "realtime", "errors"],
   "Client developers": ["tables", "types", "resources"],
   "Application developers": ["applications", "hooks", "mail"],
   DBAs: [
-    ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
-    ...["from-supabase", "from-hasura", "from-postgraphile", "bring-your-users"],
-    ...["advisor"],
+    ...["existing-database", "database-application", "dba-guide", "from-psql-to-a-migration", "migrations", "advisor"],
+    ...["from-supabase", "from-hasura", "from-postgraphile", "from-postgrest", "bring-your-users"],
   ],
   Operators: [
-    ...["deployment", "configuration", "settings", "from-postgrest", "operations"],
+    ...["deployment", "configuration", "settings", "operations"],
     ...["federated-sign-in", "SECURITY.md", "bench/results.md"],
   ],
-  "Developers of the service": ["CONTRIBUTING.md", "architecture", "changes", "decisions/README"],
+  "Developers of the service": ["CONTRIBUTING.md", "architecture", "decisions/README"],
 };
 
 /** Documents outside of `docs/`. */
