@@ -117,7 +117,7 @@ export const SETTINGS = {
   REPLICA_MAX_LAG: setting(
     integer(1000, 3_600_000),
     "2000",
-    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads of a caller after a write see it without a Change-Position, at the same process, or with REDIS_URL at every process.",
+    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads of a user, key or IP address after a write see it without a Change-Position, at the same process, or with REDIS_URL at every process.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
