@@ -114,6 +114,21 @@ test.each(["architecture", "realtime"])("docs/%s.md names only files that exist"
   expect(named.filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))).toEqual([]);
 });
 
+test("each column of a table in the documentation has a heading", () => {
+  const files = [...globSync("docs/**/*.md"), "README.md", "CONTRIBUTING.md", "SECURITY.md"];
+  const headings = files.flatMap((file) => readFileSync(file, "utf8").match(/^\|.*(?=\n\|---)/gm) ?? []);
+  expect(headings.length).toBeGreaterThan(100);
+  // A screen reader says it before each cell.
+  expect(
+    headings.filter((heading) =>
+      heading
+        .split("|")
+        .slice(1, -1)
+        .some((cell) => cell.trim() === ""),
+    ),
+  ).toEqual([]);
+});
+
 test("the contents of the documentation have every page once", () => {
   const listed = docsOf({ groups: listGroups() }).map(({ file }) => file);
   const others = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/results.md"];
