@@ -40,7 +40,8 @@ test.each([
       },
     });
     await command.ready();
-    expect((await fetch(`${command.url}/ready`)).status).toBe(200);
+    expect((await fetch(`${command.url}/health`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${command.url}/ready`)).status, POLL).toBe(200);
     for (const warning of ["the advisor has findings", "changes cannot be read"])
       await expect.poll(() => command.stdout, POLL).toContain(warning);
     expect(command.stdout.indexOf("  Tables")).toBeLessThan(command.stdout.indexOf("the advisor has findings"));
