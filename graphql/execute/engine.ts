@@ -94,7 +94,7 @@ export class Engine {
     const { limits, countTables, metrics } = this.#options;
     if (countTables() > limits.graphqlMaxTables) throw new TooManyTables(countTables(), limits.graphqlMaxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
-    const built = await buildSchema(options, this.#served);
+    const built = await buildSchema(options, this.#served?.tags);
     const known = this.omissions.map(lineOf);
     const conflicts = built.omissions.filter((each) => each.rule === NAME_CONFLICT && !known.includes(lineOf(each)));
     const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : new Map();

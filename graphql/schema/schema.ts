@@ -75,15 +75,18 @@ export type BuiltSchema = {
   whyLost(object: PgObject): Finding | undefined;
 };
 
-/** The schema that is served now. The names of its smart tags stay with their objects. */
-export type Before = Pick<BuiltSchema, "tags">;
+/**
+ * The smart tags of the schema that is served now: their names stay with their objects. Not the schema itself: a new schema keeps what
+ * it was built with, and would keep all schemas before it.
+ */
+type TagsBefore = BuiltSchema["tags"] | null;
 
 /**
  * Builds the GraphQL schema of the database. What a name conflict names is left out, and so are the smart tags that another error is
  * about. Then the schema is built again: each further build leaves out at least one further object or tag. Rejects if the database
  * does not respond, and with any other error.
  */
-export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
+export async function buildSchema(options: SchemaOptions, before: TagsBefore = null): Promise<BuiltSchema> {
   const labels = await Labels.read(options.catalog, options.schemas);
   const introspection = await Introspection.read(options.catalog);
   const conflicts = new Map<ObjectId, NameConflict>();
@@ -144,7 +147,7 @@ async function build(
   introspection: GraphileConfig.Plugin,
   labels: Labels,
   leftOut: ReadonlySet<ObjectId>,
-  before: Before | null,
+  before: TagsBefore,
 ): Promise<{ readonly made: Made | Error; readonly conflicts: ReadonlyMap<ObjectId, NameConflict> }> {
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
@@ -182,7 +185,7 @@ async function build(
   const named = new Map(
     conflicts.flatMap((conflict) => {
       const tags = labels.tags.filter(({ id }) => !leftOut.has(id));
-      const tag = conflict.tagAmong(tags, ({ id }) => before !== null && !before.tags.has(id));
+      const tag = conflict.tagAmong(tags, ({ id }) => before !== null && !before.has(id));
       const id = tag?.id ?? labels.idOf(conflict.newer);
       return id ? [[id, conflict]] : [];
     }),

@@ -1,12 +1,17 @@
 import { type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
+import { exportAs } from "postgraphile/grafast";
 
 const integerUpTo = (max: bigint) => (text: string) =>
   /^-?\d{1,19}$/.test(text) && BigInt(text) <= max && BigInt(text) >= -max - 1n;
 const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i.test(text);
 
 /** A codec that sends NULL for a text that is not a valid key: `post(id: "abc")` finds no row instead of failing. */
-const idCodec = (base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec =>
-  ({ ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) }) as PgCodec;
+function idCodec(base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec {
+  const codec = { ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) } as PgCodec;
+  // All schemas share it. Otherwise the first one is pinned to it, with all of its tables.
+  exportAs("content-service", codec, name);
+  return codec;
+}
 
 export const ID_CODECS: ReadonlyMap<PgCodec, PgCodec> = new Map<PgCodec, PgCodec>([
   [TYPES.int2, idCodec(TYPES.int2, "smallintId", integerUpTo(2n ** 15n - 1n))],

@@ -1,5 +1,8 @@
+import { Session } from "node:inspector/promises";
 import pg from "pg";
 import pino from "pino";
+import { PgResource } from "postgraphile/@dataplan/pg";
+import { GraphQLSchema } from "postgraphile/graphql";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -188,6 +191,35 @@ test("the rows of a new table are read and written under its policies and grants
 });
 
 // test/db/changes/schema-changes.test.ts shows that each kind of statement is announced.
+/** The objects of this process that have this prototype and are in use. */
+async function countInUse(prototype: object): Promise<number> {
+  const session = new Session();
+  session.connect();
+  Object.assign(globalThis, { [PROTOTYPE]: prototype });
+  const expression = `globalThis[${JSON.stringify(PROTOTYPE)}]`;
+  const { result } = await session.post("Runtime.evaluate", { expression });
+  const { objects } = await session.post("Runtime.queryObjects", { prototypeObjectId: result.objectId! });
+  const call = { objectId: objects.objectId!, functionDeclaration: "function () { return this.length }" };
+  const counted = await session.post("Runtime.callFunctionOn", { ...call, returnByValue: true });
+  session.disconnect();
+  return counted.result.value;
+}
+
+const PROTOTYPE = "counted prototype";
+
+test("a schema that is no longer served leaves the memory", async () => {
+  await service.gql("{ __typename }");
+  const counted = () => Promise.all([GraphQLSchema.prototype, PgResource.prototype].map(countInUse));
+  const [schemas, resources] = await counted();
+  for (const name of ["first", "second", "third"]) {
+    await dba(`create table ${name}_of_many (id int primary key); grant select on ${name}_of_many to anon;
+      notify pgrst, 'reload schema'`);
+    await appears(`${name[0]!.toUpperCase()}${name.slice(1)}OfMany`);
+  }
+  const atMost = (most: number) => expect.toSatisfy((count: number) => count <= most, `at most ${most}`);
+  await expect.poll(counted, POLL).toEqual([atMost(schemas!), atMost(resources! * 1.2)]);
+});
+
 describe("a migration", () => {
   const descriptionOf = async (type: string) =>
     (await service.gql(`{ __type(name: "${type}") { description } }`)).data.__type.description;
