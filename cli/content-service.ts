@@ -19,6 +19,7 @@ const NODE_OPTIONS = [
   "--max-semi-space-size=16",
   "--initial-heap-size=128",
   "--heap-growing-percent=40",
+  "--retain-maps-for-n-gc=0",
   "--no-memory-reducer-favors-memory",
 ];
 
