@@ -8,20 +8,10 @@ import module from "node:module";
 import { dirname, extname, join, resolve } from "node:path";
 import { COMMAND, type Commands } from "../config/command.ts";
 import { PARTS } from "../parts/list.ts";
+import { V8_OPTIONS } from "./v8-options.ts";
 
 /** The oldest Node that runs the service. */
 const MIN_NODE = [24, 2];
-
-/** The options of Node for the service. */
-const NODE_OPTIONS = [
-  `--require=${siblingOf("early-signals")}`,
-  "--v8-pool-size=0",
-  "--max-semi-space-size=16",
-  "--initial-heap-size=128",
-  "--heap-growing-percent=40",
-  "--retain-maps-for-n-gc=0",
-  "--no-memory-reducer-favors-memory",
-];
 
 /** The environment of every command, whatever the shell has. */
 const PRODUCTION = { NODE_ENV: "production", GRAPHILE_ENV: "production" };
@@ -128,8 +118,9 @@ async function main([name = "", ...args]: string[]): Promise<void> {
 /** Replaces this process by the service, with the options of Node. With --eval, that would be this command again, and so on. */
 function serve(args: readonly string[]): void {
   const isEvaluated = process.execArgv.some((option) => /^(-e|-p|-pe|--eval|--print)(=|$)/.test(option));
-  if (isEvaluated) refuse(`the service does not start from node --eval: run ${import.meta.filename}\n`);
-  else execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), ...args]);
+  if (isEvaluated) return void refuse(`the service does not start from node --eval: run ${import.meta.filename}\n`);
+  const options = [`--require=${siblingOf("early-signals")}`, ...V8_OPTIONS, ...process.execArgv];
+  execute(process.execPath, [...options, siblingOf("../server"), ...args]);
 }
 
 async function unknown(name: string): Promise<string> {

@@ -6,7 +6,7 @@ import type { ByteBudget } from "../db/admission/byte-budget.ts";
 
 /** Part of the heap at which the service ends clients. V8 then collects again when half of the rest is used. */
 const NEARLY_FULL = 0.75;
-/** What V8 adds to the limit for young objects: three times the 16 MiB of --max-semi-space-size in the script `start`. */
+/** What V8 adds to the limit for young objects: three times the 16 MiB of V8_OPTIONS. */
 const YOUNG_BYTES = 50_331_648;
 
 type HeapGuardOptions = {

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import pg from "pg";
+import { V8_OPTIONS } from "../../cli/v8-options.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { spread } from "../figures.ts";
 import { heading, table } from "../report.ts";
@@ -87,7 +88,7 @@ async function query(connectionString: string, text: string): Promise<pg.QueryRe
 /** Builds the schema in a process of its own. */
 async function build(request: BuildRequest): Promise<Built> {
   const environment = { ...process.env, NODE_ENV: "production", GRAPHILE_ENV: "production" };
-  const { stdout } = await run(process.execPath, [BUILD, JSON.stringify(request)], { env: environment });
+  const { stdout } = await run(process.execPath, [...V8_OPTIONS, BUILD, JSON.stringify(request)], { env: environment });
   return JSON.parse(stdout.slice(stdout.lastIndexOf('{"cpu"')));
 }
 
@@ -122,7 +123,7 @@ function reportSchema({ cells, databaseVersion }: Measurements, { rounds }: Benc
     heading("Build of the GraphQL schema", command, databaseVersion),
     "- **ours**: the schema of the service, with filters, orders and mutations. No table is tagged for aggregates and mutations of many rows\n" +
       "- **stock**: PostGraphile 5 (Amber) with connection-filter",
-    `Rounds: ${rounds}; each build is a new process, and they take turns. Medians (minimum–maximum). CPU: of the process, without Postgres. Memory: the peak of the process. Longest turn: what any other request of the process waits for, in CPU time.`,
+    `Rounds: ${rounds}; each build is a new process, with the options of V8 that the service has, and they take turns. Medians (minimum–maximum). CPU: of the process, without Postgres. Memory: the peak of the process. Longest turn: what any other request of the process waits for, in CPU time.`,
     table(["tables", "schema", "types", "ms", "CPU ms", "CPU to stock", "peak MB", "longest turn, ms"], rows),
   ].join("\n\n");
 }

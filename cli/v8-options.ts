@@ -1,0 +1,9 @@
+/** How V8 manages the memory of the service: see docs/decisions. */
+export const V8_OPTIONS = [
+  "--v8-pool-size=0",
+  "--max-semi-space-size=16",
+  "--initial-heap-size=128",
+  "--heap-growing-percent=40",
+  "--retain-maps-for-n-gc=0",
+  "--no-memory-reducer-favors-memory",
+];
