@@ -71,11 +71,21 @@ export class Introspection {
     const text = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed, leftOut));
     const { gather } = PgIntrospectionPlugin;
     const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, text));
+    let byName: ReadonlyMap<string, unknown> | undefined;
+    // PostGraphile searches all tables for each.
+    const getClassByName = async (info: any, _service: string, schema: string, name: string) => {
+      await endOfSlice();
+      const [{ introspection }] = await getIntrospection(info);
+      byName ??= new Map(
+        introspection.classes.map((each: any) => [nameOf(each.getNamespace().nspname, each.relname), each]),
+      );
+      return byName.get(nameOf(schema, name));
+    };
     return {
       ...PgIntrospectionPlugin,
       name: "IntrospectionPlugin",
       provides: ["PgIntrospectionPlugin"],
-      gather: { ...gather, helpers: { ...gather!.helpers, getIntrospection } } as never,
+      gather: { ...gather, helpers: { ...gather!.helpers, getIntrospection, getClassByName } } as never,
     };
   }
 
@@ -90,6 +100,8 @@ export class Introspection {
     return this.#catalogs;
   }
 }
+
+const nameOf = (schema: string, name: string) => JSON.stringify([schema, name]);
 
 /** The catalogs whose rows PostGraphile announces to plugins, in this order. */
 const ANNOUNCED = {

@@ -112,7 +112,7 @@ class SlicedTypes {
     if (this.#found.size > known) return null;
     await mapYielding(Object.values(build.getAllTypes()), (type) => isObjectType(type) && type.getInterfaces());
     await endOfSlice();
-    const made = builder.newWithHooks(build, GraphQLSchema, { directives: [...specifiedDirectives] }, {});
+    const made = await this.#made(build);
     // Those that only an interface uses.
     await this.#buildMembers();
     if (this.#found.size > known) return null;
@@ -120,6 +120,17 @@ class SlicedTypes {
     const schema = builder.applyHooks("finalize", made, build, { scope: {}, type: "finalize" });
     await validate(schema);
     return schema;
+  }
+
+  /** As `newWithHooks` of PostGraphile. */
+  async #made(build: Build): Promise<GraphQLSchema> {
+    const context = { type: "GraphQLSchema", scope: {} } as const;
+    const config = this.#builder.applyHooks("GraphQLSchema", { directives: [...specifiedDirectives] }, build, context);
+    await endOfSlice();
+    const given = [...(config.types ?? [])];
+    const types = this.#builder.applyHooks("GraphQLSchema_types", given, build, { ...context, config });
+    await endOfSlice();
+    return new GraphQLSchema({ ...config, types });
   }
 
   /** Runs the hooks that register types. */
