@@ -261,6 +261,10 @@ test("no file imports values from node:http, which would load 12 MB that the ser
   expect(imports).toEqual([]);
 });
 
+test("what belongs to a request is a field of it: V8 would keep a WeakMap's value that refers to its key until it collects the whole heap", () => {
+  expect(containing(/WeakMap<(IncomingMessage|ServerResponse)\b/)).toEqual([]);
+});
+
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
   expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
     "db/query/result.ts",

@@ -59,19 +59,22 @@ const SMALL = 16_384;
 type Shared = { readonly network: string; readonly client: string; readonly budget: ByteBudget; readonly turns: Turns };
 type Counted = Exchange & Shared;
 
-const counted = new WeakMap<IncomingMessage, Counted>();
+/** A field and no WeakMap, in which V8 keeps a request that refers to itself until the whole heap is collected. */
+const COUNTED = Symbol("counted");
+type CountedRequest = IncomingMessage & { [COUNTED]?: Counted };
+const countedOf = (request: CountedRequest): Counted | undefined => request[COUNTED];
 
 /**
  * Counts the body of a request that has one, as it arrives, for the network of its client until the response has ended. When it is
  * complete, it waits for a turn of the network: reading it may take longer than the request itself.
  */
 export function countBody(exchange: Exchange, shared: Shared): void {
-  counted.set(exchange.request, { ...exchange, ...shared });
+  (exchange.request as CountedRequest)[COUNTED] = { ...exchange, ...shared };
 }
 
 /** What the body of this request holds; null if it is not counted. */
 function holdingOf(request: IncomingMessage): Holding | null {
-  const found = counted.get(request);
+  const found = countedOf(request);
   if (!found) return null;
   const { budget, network, response } = found;
   const holding = budget.hold(network, "bodies", response);
@@ -86,12 +89,12 @@ function holdingOf(request: IncomingMessage): Holding | null {
  */
 export async function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const bytes = await receive(request, mostBytes);
-  await counted.get(request)?.identity.recheck();
+  await countedOf(request)?.identity.recheck();
   return bytes;
 }
 
 function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
-  const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
+  const maxSize = Math.min(mostBytes, countedOf(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(problem("unsupported body", { message: "the body must be sent without Content-Encoding" }));
   if (Number(request.headers["content-length"] ?? 0) > maxSize) {
@@ -132,7 +135,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     request.on("end", () => {
       if (isOver) return;
       isOver = true;
-      const found = counted.get(request);
+      const found = countedOf(request);
       const run = () => resolve(whole?.subarray(0, size) ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
       if (found) found.turns.add({ client: () => found.client, run });
       else run();
@@ -169,7 +172,7 @@ const UNCOUNTED = { network: "", bulk: new Bulk() };
 
 /** Where the parts of a body wait for their turn. */
 const readingOf = (request: IncomingMessage): { readonly network: string; readonly bulk: Bulk } => {
-  const found = counted.get(request);
+  const found = countedOf(request);
   return found ? { network: found.network, bulk: found.turns.bulk } : UNCOUNTED;
 };
 

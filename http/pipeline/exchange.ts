@@ -50,13 +50,17 @@ export function setHead(response: ServerResponse, { headers }: Head): void {
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
 }
 
-const exchanges = new WeakMap<IncomingMessage, Exchange>();
+/** A field and no WeakMap, in which V8 keeps a request that refers to itself until the whole heap is collected. */
+const EXCHANGE = Symbol("exchange");
+type KeptRequest = IncomingMessage & { [EXCHANGE]?: Exchange };
 
 /** Makes the exchange available to Express handlers, which receive the request alone. */
-export const keepExchange = (exchange: Exchange): void => void exchanges.set(exchange.request, exchange);
+export function keepExchange(exchange: Exchange): void {
+  (exchange.request as KeptRequest)[EXCHANGE] = exchange;
+}
 
 /** The exchange of a request in an Express handler. */
-export const exchangeOf = (request: IncomingMessage): Exchange => exchanges.get(request)!;
+export const exchangeOf = (request: KeptRequest): Exchange => request[EXCHANGE]!;
 
 /** The identity of a request in an Express handler. */
 export const identityOf = (request: IncomingMessage): RequestIdentity => exchangeOf(request).identity;
