@@ -70,14 +70,14 @@ const usedBytes = () =>
     .reduce((sum, { space_used_size }) => sum + space_used_size, 0);
 
 /** A collection takes 1.4 ms for each MB in use, and nothing else runs meanwhile. */
-const SOON_COLLECTED_BYTES = 104_857_600;
+const QUICKLY_COLLECTED_BYTES = 104_857_600;
 
 /**
  * Collects the garbage of the start, a fifth of the resident memory. Node would collect it only after much more has accumulated. A heap
  * that has grown, with hundreds of tables, has been collected in steps.
  */
 export function freeMemoryOfStart(): void {
-  if (getHeapStatistics().used_heap_size > SOON_COLLECTED_BYTES) return;
+  if (getHeapStatistics().used_heap_size > QUICKLY_COLLECTED_BYTES) return;
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as (options: { type: "major"; flavor: "last-resort" }) => void;
   // This flavor also makes the space of young objects small again.

@@ -16,7 +16,7 @@ type Arguments = Parameters<FieldsHook>;
 export class RootFields {
   /** The type that is built now. */
   #type: GraphQLObjectType | null = null;
-  /** What its hooks get. */
+  /** The arguments of its hooks. */
   #given: Arguments | null = null;
   /** Returns what its hooks have returned, or throws their error. */
   #result: (() => Arguments[0]) | null = null;
@@ -66,7 +66,7 @@ export class RootFields {
     this.#type = null;
   }
 
-  /** Returns what the hooks of the type get. */
+  /** Returns the arguments of the hooks of the type. */
   #begin(type: GraphQLObjectType): Arguments {
     try {
       type.getFields();

@@ -76,8 +76,8 @@ export type BuiltSchema = {
 };
 
 /**
- * The smart tags of the schema that is served now: their names stay with their objects. Not the schema itself: a new schema keeps what
- * it was built with, and would keep all schemas before it.
+ * The smart tags of the schema that is served now, whose names stay with their objects. Not that schema itself: a new schema keeps what
+ * it was built with, and so would keep all schemas before it.
  */
 type TagsBefore = BuiltSchema["tags"] | null;
 

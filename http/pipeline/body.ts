@@ -59,7 +59,7 @@ const SMALL = 16_384;
 type Shared = { readonly network: string; readonly client: string; readonly budget: ByteBudget; readonly turns: Turns };
 type Counted = Exchange & Shared;
 
-/** A field and no WeakMap, in which V8 keeps a request that refers to itself until the whole heap is collected. */
+/** A field, not a WeakMap: its value refers to the request, and V8 would keep both until it collects the whole heap. */
 const COUNTED = Symbol("counted");
 type CountedRequest = IncomingMessage & { [COUNTED]?: Counted };
 const countedOf = (request: CountedRequest): Counted | undefined => request[COUNTED];

@@ -50,7 +50,7 @@ export function setHead(response: ServerResponse, { headers }: Head): void {
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
 }
 
-/** A field and no WeakMap, in which V8 keeps a request that refers to itself until the whole heap is collected. */
+/** A field, not a WeakMap: its value refers to the request, and V8 would keep both until it collects the whole heap. */
 const EXCHANGE = Symbol("exchange");
 type KeptRequest = IncomingMessage & { [EXCHANGE]?: Exchange };
 

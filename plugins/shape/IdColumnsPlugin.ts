@@ -8,7 +8,7 @@ const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/
 /** A codec that sends NULL for a text that is not a valid key: `post(id: "abc")` finds no row instead of failing. */
 function idCodec(base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec {
   const codec = { ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) } as PgCodec;
-  // All schemas share it. Otherwise the first one is pinned to it, with all of its tables.
+  // All schemas share it. A codec without this mark would keep the first schema that uses it, for as long as the process runs.
   exportAs("content-service", codec, name);
   return codec;
 }
