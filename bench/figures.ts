@@ -71,7 +71,7 @@ export function numbersTable(series: readonly Series[]): string {
 }
 
 export const WAITS =
-  "Waits: number of message groups per request that end with Sync or are a simple Query; some run in parallel.";
+  "Waits: number of times that a request sends statements to Postgres and awaits their results; some run in parallel.";
 
 /** Waits by case and server, followed by further rows with a value for each server. */
 export function waitsTable(waits: readonly Waits[], more: readonly (readonly string[])[]): string {

@@ -5,10 +5,10 @@ import type { ServerDatabase } from "./servers.ts";
 /** A proxy in front of Postgres that reads the messages of clients. */
 export type DatabaseProxy = AsyncDisposable & { readonly database: ServerDatabase };
 
-/** Calls `onConnection` for each connection, and the function that it returns for each message of the client. */
+/** Calls `onConnection` for each connection, and the function that it returns for the messages that the client has sent together. */
 export async function startProxy(
   { port, ownerUrl, dataUrl }: BenchDatabase,
-  onConnection: () => (message: Message) => void,
+  onConnection: () => (messages: readonly Message[]) => void,
 ): Promise<DatabaseProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -16,9 +16,7 @@ export async function startProxy(
     join(client, database, sockets);
     const hear = onConnection();
     const messagesIn = messageReader();
-    client.on("data", (chunk) => {
-      for (const message of messagesIn(chunk)) hear(message);
-    });
+    client.on("data", (chunk) => hear(messagesIn(chunk)));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const own = (server.address() as AddressInfo).port;

@@ -29,9 +29,9 @@ export async function countWaits(
 
 async function countWaitsOf(program: Program, database: BenchDatabase, cases: readonly Case[]): Promise<Waits[]> {
   let waits = 0;
-  await using proxy = await startProxy(database, () => ({ type }) => {
-    // Sync, or a simple Query. Each is a wait, though some run side by side.
-    if (type === "S" || type === "Q") waits++;
+  await using proxy = await startProxy(database, () => (messages) => {
+    // Sync, or a simple Query. What is sent together is one wait; some run side by side.
+    if (messages.some(({ type }) => type === "S" || type === "Q")) waits++;
   });
   await using server = await startServer(program, proxy.database);
   const counted: Waits[] = [];

@@ -42,10 +42,10 @@ export async function exportStatements(
 }
 
 /** Reports the statements before each Sync of one connection. Source: PostgreSQL docs, "Message Formats". */
-function statementReader(tell: (statements: readonly SentStatement[]) => void): (message: Message) => void {
+function statementReader(tell: (statements: readonly SentStatement[]) => void): (messages: readonly Message[]) => void {
   const texts = new Map<string, string>();
   let statements: SentStatement[] = [];
-  return ({ type, content }) => {
+  const read = ({ type, content }: Message) => {
     if (type === "P") {
       const [name, text] = cstrings(content, 2);
       texts.set(name!, text!);
@@ -58,6 +58,7 @@ function statementReader(tell: (statements: readonly SentStatement[]) => void): 
       statements = [];
     }
   };
+  return (messages) => messages.forEach(read);
 }
 
 /** The first texts of a message, each of which ends in a zero. */

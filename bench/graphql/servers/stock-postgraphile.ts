@@ -15,6 +15,8 @@ const verify = bearerVerifier(secret);
 
 const instance = postgraphile({
   extends: [contractPreset, withoutNodeIds],
+  // Its records need the adaptor of the service.
+  disablePlugins: ["RecordColumnsPlugin"],
   plugins: [...plugins, ...pluginsOf({ deleteAnonymous: "error", timeScalar: "Time" })],
   pgServices: [
     makePgService({
