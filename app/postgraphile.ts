@@ -6,4 +6,5 @@ export * from "postgraphile/grafast";
 export { type ObjectPlan, version } from "postgraphile/grafast";
 export { type SQL, sql } from "postgraphile/pg-sql2";
 export * from "postgraphile/utils";
+export { withArguments } from "../plugins/shape/FieldSourcesPlugin.ts";
 export { changes, currentRow, oldRow } from "../plugins/subscriptions/change-steps.ts";

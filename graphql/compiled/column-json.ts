@@ -20,7 +20,7 @@ export type Json = (column: SQL) => SQL;
  */
 const MARK = `!${randomUUID()}`;
 const markBytes = Buffer.from(MARK);
-const markText = sql.literal(MARK);
+export const markText = sql.literal(MARK);
 export const markJson = sql`${sql.literal(JSON.stringify(MARK))}::json`;
 
 /** Whether the JSON contains the placeholder: then Grafast has to execute the operation. */

@@ -16,16 +16,9 @@ import type { Operation } from "../execute/operation.ts";
 import { mayHaveMoreRows, parameterOf } from "../execute/operation-queries.ts";
 import { isMarked } from "./column-json.ts";
 import { argumentsOf } from "./query-arguments.ts";
+import { type Member, NotCompiled, type QueryTree, type ReadMember, type Reason } from "./query-members.ts";
 import { type QueryStatement, statementOf } from "./query-sql.ts";
-import {
-  conditionVariables,
-  type Member,
-  NotCompiled,
-  type QueryTree,
-  type ReadMember,
-  type Reason,
-  treeOf,
-} from "./query-tree.ts";
+import { conditionVariables, treeOf } from "./query-tree.ts";
 
 /** Maximum number of statements kept per operation. Each page size and form of a filter needs its own; clients use few. */
 const MAX_STATEMENTS = 8;
@@ -35,8 +28,8 @@ const MAX_TREES = 4;
 /** Called for each execution of a query that is left to Grafast. */
 type OnLeft = (reason: Reason) => void;
 
-/** A statement, and the fields that it reads. */
-export type CompiledStatement = Statement & { readonly tree: QueryTree };
+/** A statement, and the fields that it reads. `call` precedes it in a mutation. */
+export type CompiledStatement = Statement & { readonly tree: QueryTree; readonly call: Statement | null };
 
 type Compiled = { readonly tree: QueryTree | NotCompiled; readonly statements: Map<string, QueryStatement | null> };
 type Known = {
@@ -47,8 +40,8 @@ type Known = {
 };
 
 /**
- * Compiles a query whose fields are columns, rows and lists of rows to one SQL statement that returns the JSON of the response.
- * Grafast executes every other operation.
+ * Compiles a query whose fields are columns, rows and lists of rows to one SQL statement that returns the JSON of the response, and a
+ * mutation that calls one function to two. Grafast executes every other operation.
  */
 export class CompiledQueries {
   readonly #schema: GraphQLSchema;
@@ -60,13 +53,13 @@ export class CompiledQueries {
     this.#onLeft = onLeft;
   }
 
-  /** Null for a query that Grafast has to execute: also one whose variables or arguments are not valid. */
+  /** Null for an operation that Grafast has to execute: also one whose variables or arguments are not valid. */
   statementOf(operation: Operation): CompiledStatement | null {
     try {
       return this.#compile(operation);
     } catch (error) {
       if (!(error instanceof NotCompiled)) throw error;
-      this.#onLeft(error.reason);
+      if (operation.kind === "query") this.#onLeft(error.reason);
       return null;
     }
   }
@@ -93,7 +86,10 @@ export class CompiledQueries {
     if (isNew) reportSize(operation, known);
     if (!statement) throw new NotCompiled("arguments");
     const values = statement.conditions.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
-    return { text: statement.text, values: values.map(parameterOf), binary: true, tree };
+    const parameters = values.map(parameterOf);
+    const { text, call } = statement;
+    if (call === null) return { text, values: parameters, binary: true, tree, call };
+    return { text, values: [], binary: true, tree, call: { text: call, values: parameters } };
   }
 
   #knownOf(operation: OperationDefinitionNode, made: () => Known): Known {
@@ -143,8 +139,10 @@ export type CompiledOptions = {
  */
 export async function executeCompiled(
   statement: CompiledStatement,
-  { transactions, identity, maxRows, signal, onLeft }: CompiledOptions,
+  options: CompiledOptions,
 ): Promise<ExecutionResult | null> {
+  if (statement.call !== null) return executeCall(statement.call, statement, options);
+  const { transactions, identity, maxRows, signal, onLeft } = options;
   try {
     const [result] = await transactions.run(identity, [statement], { snapshot: true, isRead: true, signal });
     const json = result!.rows[0]![0]!;
@@ -156,6 +154,29 @@ export async function executeCompiled(
     onLeft("error");
   }
   return null;
+}
+
+/** What follows a commit is read as it is then. */
+const DEFERRED: Statement = { text: "set constraints all immediate", values: [] };
+
+/** Calls the function and reads its record, in one transaction. Null if that cannot be read: nothing has been written. */
+async function executeCall(
+  call: Statement,
+  read: CompiledStatement,
+  { transactions, identity, signal }: CompiledOptions,
+): Promise<ExecutionResult | null> {
+  let completed = -1;
+  const onCompleted = (index: number) => {
+    completed = index;
+  };
+  try {
+    const options = { unlimitedResult: true, signal, onCompleted };
+    const [, , result] = await transactions.run(identity, [call, DEFERRED, read], options);
+    return { data: result!.rows[0]![0]!.toString() as never };
+  } catch (error) {
+    const isUnreadable = completed === 1 && isOfStatement(error as DatabaseErrorLike);
+    return isUnreadable ? null : failed(read.tree, error as Error);
+  }
 }
 
 /** SQLSTATE classes of errors in the statement itself: cardinality, data, privileges and names, and errors that a function raises. */

@@ -3,8 +3,8 @@ import { ApplyInputStep } from "postgraphile/grafast";
 import { type GraphQLInputType, type GraphQLSchema, getArgumentValues, getNamedType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { KeyPart } from "../../plugins/lists/cursor.ts";
+import { type Call, type Connection, type List, NotCompiled, type QueryTree, type Row } from "./query-members.ts";
 import type { Fragment, ReadArguments } from "./query-sql.ts";
-import { type Connection, type List, NotCompiled, type QueryTree, type Row } from "./query-tree.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -43,6 +43,7 @@ export function argumentsOf(
   try {
     return reads.map((read) => {
       const values = getArgumentValues(read.definition, read.nodes[0]!, variables);
+      if (read.kind === "call") return callOf(read, schema, values);
       return read.kind === "row" ? keyOf(read, values) : pageOf(read, schema, values);
     });
   } catch (error) {
@@ -98,6 +99,11 @@ function keyOf({ source, alias }: Row, values: Variables): ReadArguments {
     };
   });
   return { ...NO_PAGE, conditions };
+}
+
+function callOf({ source }: Call, schema: GraphQLSchema, values: Variables): ReadArguments {
+  const call = fragmentOf(source.callOf(schema, values));
+  return { ...NO_PAGE, shape: call.text, conditions: [call] };
 }
 
 function fragmentOf(fragment: SQL): Fragment {

@@ -1,17 +1,21 @@
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { digestOf, type KeyPart } from "../../plugins/lists/cursor.ts";
+import { keepRecord, keptRecord, unlessMarked } from "./call-sql.ts";
 import { markJson } from "./column-json.ts";
-import type {
-  Connection,
-  ConnectionMember,
-  EdgeMember,
-  List,
-  Member,
-  PageInfoMember,
-  QueryTree,
-  ReadMember,
-  Row,
-} from "./query-tree.ts";
+import {
+  type Call,
+  type Connection,
+  type ConnectionMember,
+  callIn,
+  type EdgeMember,
+  type List,
+  type Member,
+  type PageInfoMember,
+  type QueryTree,
+  type ReadMember,
+  type Records,
+  type Row,
+} from "./query-members.ts";
 
 /** SQL with values of the request. */
 export type Fragment = { readonly sql: SQL; readonly text: string; readonly values: readonly unknown[] };
@@ -31,8 +35,15 @@ export type ReadArguments = {
   readonly isAfterCursor: boolean;
 };
 
-/** The statement of a query. `conditions` are those whose values are its parameters, in order. */
-export type QueryStatement = { readonly text: string; readonly conditions: readonly ConditionPlace[] };
+/**
+ * The statement of a query. `conditions` are those whose values are its parameters, in order. In a mutation they are those of `call`,
+ * the statement before it.
+ */
+export type QueryStatement = {
+  readonly text: string;
+  readonly call: string | null;
+  readonly conditions: readonly ConditionPlace[];
+};
 export type ConditionPlace = {
   readonly read: number;
   readonly list: "conditions" | "bounds" | "skipped";
@@ -48,10 +59,15 @@ export type ConditionPlace = {
  */
 export function statementOf(tree: QueryTree, given: readonly ReadArguments[]): QueryStatement | null {
   const writer = new StatementWriter(given);
+  const call = callIn(tree);
+  if (call) {
+    const kept = sql.compile(keepRecord(call, writer.call(call))).text;
+    return { text: sql.compile(unlessMarked(writer.statement(tree))).text, call: kept, conditions: writer.places };
+  }
   const { text, values } = sql.compile(writer.statement(tree));
   const expected = writer.places.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
   const isInOrder = values.length === expected.length && values.every((value, i) => value === expected[i]);
-  return isInOrder ? { text, conditions: writer.places } : null;
+  return isInOrder ? { text, call: null, conditions: writer.places } : null;
 }
 
 const and = (conditions: readonly SQL[]): SQL =>
@@ -71,6 +87,10 @@ const objects = (members: readonly SQL[], from: SQL): SQL =>
 const objectOf = (members: readonly SQL[], from: SQL = sql.blank): SQL => sql`(${objects(members, from)})`;
 const arrayOf = (members: readonly SQL[], from: SQL): SQL => sql`array_to_json(array(${objects(members, from)}))`;
 
+/** The record as a row. NULL is none; a record of nulls is one. */
+const recordOf = (record: SQL, alias: SQL): SQL =>
+  sql`unnest(case when ${record} is distinct from null then array[${record}] end) as ${alias}`;
+
 /** Writes the SQL from left to right: `places` are in the order of the parameters. */
 class StatementWriter {
   readonly places: ConditionPlace[] = [];
@@ -85,6 +105,10 @@ class StatementWriter {
     return objects(this.#members(members, null), sql.blank);
   }
 
+  call({ index }: Call): SQL {
+    return this.#placed(index, "conditions")[0]!;
+  }
+
   #members(members: readonly Member[], row: SQL | null): SQL[] {
     return members.map((member) => named(this.#valueOf(member, row), member.key));
   }
@@ -95,6 +119,10 @@ class StatementWriter {
         return constant(member.text);
       case "column":
         return member.json(sql`${row!}.${sql.identifier(member.attribute)}`);
+      case "record":
+        return this.#records(member, sql`${row!}.${sql.identifier(member.source.attribute)}`);
+      case "call":
+        return this.#result(member);
       case "row":
         return this.#row(member, row);
       case "list":
@@ -102,6 +130,22 @@ class StatementWriter {
       case "connection":
         return this.#connection(member, row);
     }
+  }
+
+  #result(call: Call): SQL {
+    const from = sql`\n  from (${keptRecord(call)}) as result, ${recordOf(sql`result.record`, call.alias)}`;
+    const object = objectOf(this.#members(call.members, call.alias), from);
+    return call.isNonNull ? sql`coalesce(${object}, ${markJson})` : object;
+  }
+
+  #records({ source, alias, members, isItemNonNull }: Records, column: SQL): SQL {
+    const objectIn = (value: SQL) => objectOf(this.#members(members, alias), sql`\n  from ${recordOf(value, alias)}`);
+    if (!source.isArray) return objectIn(column);
+    const at = sql.identifier(Symbol("at"));
+    const object = objectIn(sql`${column}[${at}]`);
+    const item = isItemNonNull ? sql`coalesce(${object}, ${markJson})` : object;
+    return sql`case when array_ndims(${column}) > 1 then ${markJson}
+  when ${column} is not null then array_to_json(array(select ${item} from generate_subscripts(${column}, 1) as ${at})) end`;
   }
 
   #row(read: Row, parent: SQL | null): SQL {
@@ -197,7 +241,7 @@ class StatementWriter {
     return sql`translate(encode(convert_to(${json}::text, 'UTF8'), 'base64'), E'\\n', '')`;
   }
 
-  #from(read: ReadMember, parent: SQL | null, lists: readonly ConditionPlace["list"][]): SQL {
+  #from(read: Exclude<ReadMember, Call>, parent: SQL | null, lists: readonly ConditionPlace["list"][]): SQL {
     const { source, alias, index } = read;
     const joins =
       source.from && "localAttributes" in source.from

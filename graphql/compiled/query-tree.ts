@@ -2,10 +2,11 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
-  type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
+  getNullableType,
+  isListType,
   isNonNullType,
   isObjectType,
   Kind,
@@ -13,85 +14,30 @@ import {
   type SelectionSetNode,
   visit,
 } from "postgraphile/graphql";
-import { type SQL, sql } from "postgraphile/pg-sql2";
-import type { RowSource, RowsSource } from "../../plugins/shape/FieldSourcesPlugin.ts";
-import { type Json, jsonOfColumn } from "./column-json.ts";
-
-type Definition = GraphQLField<unknown, unknown>;
-
-/** A member of an object in the response. `key` is its name there. */
-export type Member = { readonly key: string } & (
-  | { readonly kind: "constant"; readonly text: string }
-  | { readonly kind: "column"; readonly attribute: string; readonly json: Json }
-  | Row
-  | List
-  | Connection
-);
-export type Row = Read<"row", RowSource> & { readonly isNonNull: boolean; readonly members: readonly Member[] };
-export type List = Read<"list", RowsSource> & { readonly members: readonly Member[] };
-export type Connection = Read<"connection", RowsSource> & { readonly members: readonly ConnectionMember[] };
-
-export type ConnectionMember = { readonly key: string } & (
-  | { readonly kind: "constant"; readonly text: string }
-  | { readonly kind: "edges"; readonly members: readonly EdgeMember[] }
-  | { readonly kind: "pageInfo"; readonly members: readonly PageInfoMember[] }
-  | { readonly kind: "totalCount" }
-);
-export type EdgeMember = { readonly key: string } & (
-  | { readonly kind: "constant"; readonly text: string }
-  | { readonly kind: "node"; readonly members: readonly Member[] }
-  | { readonly kind: "cursor" }
-);
-export type PageInfoMember = { readonly key: string } & (
-  | { readonly kind: "constant"; readonly text: string }
-  | { readonly kind: PageInfoField }
-);
-type PageInfoField = "hasNextPage" | "hasPreviousPage" | "startCursor" | "endCursor";
-
-/** A field that reads rows. The values of its arguments differ from request to request. */
-type Read<Kind, Source> = {
-  readonly kind: Kind;
-  readonly source: Source;
-  readonly alias: SQL;
-  readonly definition: Definition;
-  readonly nodes: readonly FieldNode[];
-  /** Its place among all such fields of the operation. */
-  readonly index: number;
-};
-export type ReadMember = Row | List | Connection;
-
-/** An operation that is one statement. */
-export type QueryTree = { readonly members: readonly Member[]; readonly reads: readonly ReadMember[] };
+import { sql } from "postgraphile/pg-sql2";
+import {
+  type CallSource,
+  type RecordSource,
+  type RowSource,
+  type RowsSource,
+  sourceOf,
+} from "../../plugins/shape/FieldSourcesPlugin.ts";
+import { jsonOfColumn } from "./column-json.ts";
+import {
+  type Call,
+  type ConnectionMember,
+  type Definition,
+  type EdgeMember,
+  type Member,
+  NotCompiled,
+  type PageInfoField,
+  type PageInfoMember,
+  type QueryTree,
+  type ReadMember,
+  type Row,
+} from "./query-members.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
-
-/**
- * Why Grafast executes a query: a field of another kind, a type that Postgres writes differently, an interface or union, edges twice, an
- * alias that is too long, a fragment on another type, another directive, a backward or empty page, arguments that only PostGraphile can
- * apply or that are not valid, a value that the result may not have, many rows, or a statement that the database refuses.
- */
-export type Reason =
-  | "field"
-  | "type"
-  | "interface"
-  | "edges"
-  | "alias"
-  | "fragment"
-  | "directive"
-  | "page"
-  | "arguments"
-  | "value"
-  | "rows"
-  | "error";
-
-/** Thrown for a query that Grafast has to execute. */
-export class NotCompiled extends Error {
-  readonly reason: Reason;
-  constructor(reason: Reason) {
-    super(reason);
-    this.reason = reason;
-  }
-}
 
 const PAGE_INFO: ReadonlySet<string> = new Set<PageInfoField>([
   "hasNextPage",
@@ -127,9 +73,19 @@ export function treeOf(
   );
   const builder = new TreeBuilder(fragments, variables);
   if (operation.directives?.length) throw new NotCompiled("directive");
-  const members = builder.members(schema.getQueryType()!, [operation.selectionSet]);
-  if (builder.reads.length === 0) throw new NotCompiled("field");
-  return { members, reads: builder.reads };
+  const isMutation = operation.operation === "mutation";
+  const root = isMutation ? schema.getMutationType()! : schema.getQueryType()!;
+  const members = builder.members(root, [operation.selectionSet]);
+  const { reads } = builder;
+  if (reads.length === 0) throw new NotCompiled("field");
+  if (isMutation) refuseSeveral(members, reads);
+  return { members, reads };
+}
+
+/** The fields of a mutation are transactions of their own. What was written is lost with a result that is too large. */
+function refuseSeveral(members: readonly Member[], reads: readonly ReadMember[]): void {
+  if (members.filter(({ kind }) => kind !== "constant").length > 1) throw new NotCompiled("field");
+  if (reads.some(({ kind }) => kind === "list" || kind === "connection")) throw new NotCompiled("rows");
 }
 
 /** A field of an object, with the selections of all places that select it. */
@@ -150,8 +106,9 @@ class TreeBuilder {
     return this.#fieldsOf(type, selections, (selected) => {
       // Introspection has no definition here.
       const definition = type.getFields()[selected.name];
-      const source = definition?.extensions.source;
-      if (!definition || !source) throw new NotCompiled("field");
+      const source = definition && sourceOf(definition);
+      if (!source) throw new NotCompiled("field");
+      if (source.kind === "record") return this.#record(source, definition, selected);
       if (source.kind !== "column") return this.#read(source, definition, selected);
       if (selected.nodes[0]!.arguments?.length) throw new NotCompiled("arguments");
       const json = jsonOfColumn(source.codec, definition.type);
@@ -160,11 +117,25 @@ class TreeBuilder {
     });
   }
 
-  #read(source: RowSource | RowsSource, definition: Definition, { key, nodes }: Selected): Member {
+  #record(source: RecordSource, { args, type }: Definition, { key, nodes }: Selected): Member {
+    const record = getNamedType(type);
+    if (!isObjectType(record)) throw new NotCompiled("interface");
+    if (args.length > 0) throw new NotCompiled("arguments");
+    const alias = sql.identifier(Symbol(source.codec.name));
+    const nullable = getNullableType(type);
+    const isItemNonNull = isListType(nullable) && isNonNullType(nullable.ofType);
+    const members = this.members(
+      record,
+      nodes.flatMap(({ selectionSet }) => selectionSet ?? []),
+    );
+    return { key, kind: "record", source, alias, isItemNonNull, members };
+  }
+
+  #read(source: RowSource | RowsSource | CallSource, definition: Definition, { key, nodes }: Selected): Member {
     const type = getNamedType(definition.type);
     if (!isObjectType(type)) throw new NotCompiled("interface");
     const index = this.#count++;
-    const alias = sql.identifier(Symbol(source.table.name));
+    const alias = sql.identifier(Symbol(source.kind === "call" ? source.codec.name : source.table.name));
     const read = { key, alias, definition, nodes, index };
     const selections = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
     const member = this.#readOf(read, source, type, selections, isNonNullType(definition.type));
@@ -174,7 +145,7 @@ class TreeBuilder {
 
   #readOf(
     read: Pick<ReadMember, "alias" | "definition" | "nodes" | "index"> & { readonly key: string },
-    source: RowSource | RowsSource,
+    source: RowSource | RowsSource | CallSource,
     type: GraphQLObjectType,
     selections: readonly SelectionSetNode[],
     isNonNull: boolean,
@@ -182,9 +153,8 @@ class TreeBuilder {
     if (source.kind === "connection")
       return { ...read, kind: source.kind, source, members: this.#connection(type, selections) };
     const members = this.members(type, selections);
-    return source.kind === "row"
-      ? { ...read, kind: source.kind, source, isNonNull, members }
-      : { ...read, kind: source.kind, source, members };
+    if (source.kind === "list") return { ...read, kind: source.kind, source, members };
+    return { ...read, source, isNonNull, members, kind: source.kind } as (Row | Call) & { readonly key: string };
   }
 
   #connection(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): ConnectionMember[] {

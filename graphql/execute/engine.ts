@@ -138,7 +138,7 @@ export class Engine {
     return this.#options.metrics.measure(operation, async () => {
       const { request } = identity;
       const compile = () => this.#current().compiled.statementOf(operation);
-      const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
+      const statement = traced(request.span ?? null, "compile", compile);
       return this.#atPosition(operation, identity, async (transactions) => {
         const result = await (statement
           ? this.#executeCompiled(statement, operation, identity, signal, transactions)

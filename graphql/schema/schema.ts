@@ -8,6 +8,7 @@ import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { type Finding, GRAPHQL_SCHEMA, sentenceOf } from "../../db/findings/finding.ts";
 import { contractPreset } from "../../plugins/index.ts";
 import { type UnindexedFilters, unindexedFiltersPlugin } from "../../plugins/lists/UnindexedFiltersPlugin.ts";
+import { afterSources } from "../../plugins/shape/FieldSourcesPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin.ts";
 import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
@@ -167,7 +168,7 @@ async function build(
       tableSubscriptionsPlugin(options.relations),
       changedRowsPlugin(options.relations),
       unindexedFiltersPlugin(options.unindexedFilters),
-      ...options.plugins,
+      ...options.plugins.map(afterSources),
     ],
     // What PostGraphile passes to `withPgClient` as settings are the queries of the operation.
     pgServices: [{ ...pgService, pgSettingsKey: "queries" as never }],

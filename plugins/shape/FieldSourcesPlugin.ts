@@ -1,4 +1,6 @@
 import type { PgCodec, PgCodecRelation, PgResource } from "postgraphile/@dataplan/pg";
+import type { GraphQLArgumentConfig, GraphQLField, GraphQLSchema } from "postgraphile/graphql";
+import type { SQL } from "postgraphile/pg-sql2";
 import type { Cursors } from "../lists/cursor.ts";
 import { collectionOrder, type Order } from "../lists/order.ts";
 import { isPaged, listOffset, listSize, pageOffset, pageSizes } from "../lists/page.ts";
@@ -10,8 +12,27 @@ type Arguments = Readonly<Record<string, any>>;
 /** What a field reads from the database, for fields that mean the same in every operation. */
 export type FieldSource =
   | { readonly kind: "column"; readonly attribute: string; readonly codec: PgCodec }
+  | RecordSource
   | RowSource
-  | RowsSource;
+  | RowsSource
+  | CallSource;
+
+/** A column that holds a record, or an array of them. */
+export type RecordSource = {
+  readonly kind: "record";
+  readonly attribute: string;
+  /** That of one record. */
+  readonly codec: PgCodec;
+  readonly isArray: boolean;
+};
+
+/** The record that a function returns which may write. */
+export type CallSource = {
+  readonly kind: "call";
+  readonly codec: PgCodec;
+  /** The call, with its arguments as values. */
+  callOf(schema: GraphQLSchema, args: Arguments): SQL;
+};
 
 /** One row: that of a key, or the one that a relation leads to. */
 export type RowSource = { readonly kind: "row"; readonly table: Table; readonly from: Key | Relation };
@@ -39,25 +60,72 @@ export type Page = {
 
 /**
  * Writes down what a field reads, so that an operation of such fields alone can be one statement: columns, the rows of a table,
- * and the rows that a relation leads to. The schema is the same with and without it.
+ * and the rows that a relation leads to. The schema is the same with and without it. A field whose plan another plugin replaces
+ * later has none.
  */
 export const FieldSourcesPlugin: GraphileConfig.Plugin = {
   name: "FieldSourcesPlugin",
   version: "1.0.0",
   schema: {
     hooks: {
-      GraphQLObjectType_fields_field(field, build, { scope }) {
-        const source = columnOf(scope) ?? rowOf(build, scope) ?? rowsOf(build, scope);
-        return source ? { ...field, extensions: { ...field.extensions, source } } : field;
+      GraphQLObjectType_fields_field: {
+        // Those that give these fields their plans.
+        after: ["ConnectionShapePlugin", "ListShapePlugin", "RecordColumnsPlugin"],
+        callback(field, build, { scope }) {
+          const source = columnOf(scope) ?? rowOf(build, scope) ?? rowsOf(build, scope);
+          return source ? withSource(field, source) : field;
+        },
       },
     },
   },
 };
 
+/** A plugin of an application sees fields with their sources, whatever its order is: a plan that it gives one is another plan. */
+export function afterSources(plugin: GraphileConfig.Plugin): GraphileConfig.Plugin {
+  const { hooks } = plugin.schema ?? {};
+  const hook = hooks?.GraphQLObjectType_fields_field;
+  if (!hook) return plugin;
+  const later = [hook].flat().map((each) => {
+    const described = typeof each === "function" ? { callback: each } : each;
+    return { ...described, after: [...(described.after ?? []), "FieldSourcesPlugin"] };
+  });
+  const schema = { ...plugin.schema, hooks: { ...hooks, GraphQLObjectType_fields_field: later } };
+  return { ...plugin, schema };
+}
+
+/** The field with its source, which holds as long as the field has its present plan. */
+export const withSource = <Field extends { readonly plan?: unknown; readonly extensions?: any }>(
+  field: Field,
+  source: FieldSource,
+): Field => ({ ...field, extensions: { ...field.extensions, source, sourceOf: field.plan } });
+
+/** The field with further arguments, which its plan follows. Without arguments it reads what it has read. */
+export const withArguments = <Field extends { readonly args?: any; readonly extensions?: any }>(
+  field: Field,
+  args: Readonly<Record<string, GraphQLArgumentConfig>>,
+  plan: unknown,
+): Field => ({
+  ...field,
+  args: { ...field.args, ...args },
+  plan,
+  extensions: { ...field.extensions, sourceOf: plan },
+});
+
+/** What a field reads; undefined if that is not known, or if its plan is another one. */
+export const sourceOf = ({ extensions }: GraphQLField<unknown, unknown>): FieldSource | undefined =>
+  extensions.grafast?.plan === extensions.sourceOf ? extensions.source : undefined;
+
+/** Whether the values of a codec are records of a table or type that has a name. */
+export const isPlain = ({ attributes, isAnonymous, polymorphism }: PgCodec): boolean =>
+  attributes !== undefined && !isAnonymous && !polymorphism;
+
 function columnOf({ pgCodec, pgFieldAttribute: attribute }: any): FieldSource | null {
   if (!attribute || !pgCodec?.attributes || pgCodec.polymorphism || attribute.via || attribute.expression) return null;
   const [name] = Object.entries(pgCodec.attributes).find(([, other]) => other === attribute) ?? [];
-  return name === undefined ? null : { kind: "column", attribute: name, codec: attribute.codec };
+  if (name === undefined) return null;
+  const codec = attribute.codec.arrayOfCodec ?? attribute.codec;
+  if (!codec.attributes) return { kind: "column", attribute: name, codec: attribute.codec };
+  return isPlain(codec) ? { kind: "record", attribute: name, codec, isArray: codec !== attribute.codec } : null;
 }
 
 function rowOf(build: GraphileBuild.Build, scope: any): FieldSource | null {
@@ -122,5 +190,7 @@ function relationOf({ pgRelationDetails: details }: any): Relation | null {
 declare module "postgraphile/graphql" {
   interface GraphQLFieldExtensions<_TSource, _TContext, _TArgs = any> {
     source?: FieldSource;
+    /** The plan that the source describes. */
+    sourceOf?: unknown;
   }
 }

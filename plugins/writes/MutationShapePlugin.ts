@@ -1,5 +1,6 @@
-import { type PgResource, type PgResourceParameter, TYPES } from "postgraphile/@dataplan/pg";
+import { type PgResource, type PgResourceParameter, pgFromExpressionRuntime, TYPES } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
+import { type CallSource, isPlain, withSource } from "../shape/FieldSourcesPlugin.ts";
 
 export type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
 
@@ -71,7 +72,7 @@ function resultType(build: GraphileBuild.Build, resource: FunctionResource) {
 
 function mutationField(build: GraphileBuild.Build, resource: FunctionResource, type: any): any {
   const { makeArgs, makeFieldArgs } = build.pgGetArgDetailsFromParameters(resource);
-  return {
+  const field = {
     description: resource.description,
     type,
     args: makeFieldArgs(),
@@ -79,6 +80,19 @@ function mutationField(build: GraphileBuild.Build, resource: FunctionResource, t
       const $result = resource.execute(makeArgs(args), "mutation") as any;
       return resource.codec === TYPES.void ? lambda($result, () => true) : $result;
     },
+  };
+  return resource.isUnique && isPlain(resource.codec) ? withSource(field, callOf(build, resource)) : field;
+}
+
+function callOf(build: GraphileBuild.Build, resource: FunctionResource): CallSource {
+  const { makeArgsRuntime, makeFieldArgs, parameterAnalysis } = build.pgGetArgDetailsFromParameters(resource);
+  const fields = makeFieldArgs();
+  const { codec, from, parameters } = resource as any;
+  return {
+    kind: "call",
+    codec,
+    callOf: (schema, args) =>
+      pgFromExpressionRuntime(from, parameters, makeArgsRuntime(schema, fields, args) as never, parameterAnalysis),
   };
 }
 

@@ -6,6 +6,7 @@ import { useService } from "../support/http-client.ts";
 import { openGraphQL } from "../support/raw-socket.ts";
 import { samples } from "../support/samples.ts";
 import type { DemoUser } from "../support/service.ts";
+import { operations, type Request, type Vocabulary } from "./random-operations.ts";
 
 const { article, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", RATE_LIMIT: "0" });
 
@@ -56,7 +57,6 @@ beforeAll(async () => {
   for (const { edges } of Object.values<any>(data)) CURSORS.push(...edges.map(({ cursor }: any) => cursor));
 });
 
-type Request = { readonly query: string; readonly variables?: Readonly<Record<string, unknown>> };
 /** The body of the response, without what differs from request to request. */
 const comparable = (body: string) => body.replaceAll(/,"requestId":"[^"]+"/g, "");
 
@@ -90,14 +90,7 @@ async function ofGrafast(request: Request, socket: GraphQLClient): Promise<strin
   });
 }
 
-/** Fields of a type: those without a selection, and those that lead to another type. */
-type Shape = {
-  readonly leaves: readonly string[];
-  readonly rows?: Readonly<Record<string, string>>;
-  readonly lists?: Readonly<Record<string, string>>;
-  readonly connections?: Readonly<Record<string, string>>;
-};
-const SHAPES: Readonly<Record<string, Shape>> = {
+const SHAPES: Vocabulary["shapes"] = {
   Sample: {
     leaves: "id note mood grade small big amount ratio token isOpen moment plain day words code".split(" "),
     rows: { maker: "Maker" },
@@ -141,130 +134,7 @@ const FILTERS: Readonly<Record<string, readonly object[]>> = {
 /** Cursors of articles and samples follow before the tests. */
 const CURSORS = ["x", ""];
 
-const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 2, nil: undefined });
-const typed = <T>(type: string, value: fc.Arbitrary<T>) => some(fc.tuple(fc.constant(type), value));
-type Arguments = Readonly<Record<string, [type: string, value: unknown] | undefined>>;
-const narrowing = (type: string) => ({
-  offset: typed("Int", fc.constantFrom(0, 0, 1, 2, 3, -1)),
-  filter: typed(type === "Article" ? "ArticleFilterInput" : `${type}Filter`, fc.constantFrom(null, ...FILTERS[type]!)),
-  orderBy: typed(
-    `[${type}OrderBy!]`,
-    fc.constantFrom(null, [], ["ID_DESC"], ["PRIMARY_KEY_ASC"], ["ID_ASC", "ID_DESC"]),
-  ),
-});
-const listArguments = (type: string) =>
-  fc.record({ limit: typed("Int", fc.constantFrom(0, 1, 2, 4, 7, 5000)), ...narrowing(type) });
-const pageArguments = (type: string) =>
-  fc.record({
-    first: typed("Int", fc.constantFrom(null, 0, 1, 2, 3, 7, 5000)),
-    after: fc.option(
-      fc.tuple(
-        fc.constant("String"),
-        fc.nat(20).map((i) => CURSORS[i % CURSORS.length]!),
-      ),
-      { freq: 1, nil: undefined },
-    ),
-    ...narrowing(type),
-  });
-
-/** A field with its arguments and what is selected of it. `place` is where the selection is written. */
-type Field = {
-  name: string;
-  alias: boolean;
-  condition: string;
-  place: number;
-  args: Arguments;
-  of: Field[] | null;
-  type: string;
-};
-const field = (
-  name: string,
-  type: string,
-  args: fc.Arbitrary<Arguments>,
-  of: fc.Arbitrary<Field[] | null>,
-): fc.Arbitrary<Field> =>
-  fc.record({
-    name: fc.constant(name),
-    type: fc.constant(type),
-    alias: fc.boolean(),
-    condition: fc.constantFrom("", "", "", "", " @include(if: $yes)", " @skip(if: $no)", " @skip(if: true)"),
-    place: fc.nat(3),
-    args,
-    of,
-  });
-const leaf = (name: string) => field(name, "", fc.constant({}), fc.constant(null));
-const fields = (of: readonly fc.Arbitrary<Field>[], type: string) =>
-  fc.array(fc.oneof(...of), { minLength: 1, maxLength: 4 }).map((all) => all.map((each) => ({ ...each, type })));
-
-function membersOf(type: string, depth: number): fc.Arbitrary<Field[]> {
-  const { leaves, ...nested } = SHAPES[type]!;
-  return fields([...["__typename", ...leaves].map(leaf), ...(depth > 0 ? readsOf(nested, depth) : [])], type);
-}
-function readsOf(
-  { rows = {}, lists = {}, connections = {} }: Partial<Shape>,
-  depth: number,
-  isRoot = false,
-): fc.Arbitrary<Field>[] {
-  const key = fc.record({ id: fc.tuple(fc.constant("ID!"), fc.constantFrom("1", "2", "3", "8", "99", "abc")) });
-  return [
-    ...Object.entries(rows).map(([name, type]) =>
-      field(name, type, isRoot ? key : fc.constant({}), membersOf(type, depth - 1)),
-    ),
-    ...Object.entries(lists).map(([name, type]) => field(name, type, listArguments(type), membersOf(type, depth - 1))),
-    ...Object.entries(connections).map(([name, type]) =>
-      field(name, type, pageArguments(type), connectionOf(type, depth - 1)),
-    ),
-  ];
-}
-function connectionOf(type: string, depth: number): fc.Arbitrary<Field[]> {
-  const own = (name: string, of: fc.Arbitrary<Field[] | null>) => field(name, "", fc.constant({}), of);
-  const node = own("node", membersOf(type, depth));
-  const info = ["hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "__typename"].map(leaf);
-  return fields(
-    [
-      own("edges", fields([node, node, leaf("cursor"), leaf("__typename")], `${type}Edge`)),
-      own("pageInfo", fields(info, "PageInfo")),
-      leaf("totalCount"),
-    ],
-    `${type}Connection`,
-  );
-}
-
-/** Writes an operation: arguments as variables, selections in place or in fragments. */
-function requestOf(roots: readonly Field[], given: { yes: boolean; no: boolean }): Request {
-  const variables: Record<string, unknown> = { ...given };
-  const types: string[] = [];
-  const fragments: string[] = [];
-  let number = 0;
-  const argument = ([name, value]: [string, [string, unknown] | undefined]) => {
-    if (!value) return [];
-    const variable = `v${number++}`;
-    types.push(`$${variable}: ${value[0]}`);
-    variables[variable] = value[1];
-    return [`${name}: $${variable}`];
-  };
-  const write = ({ name, alias, condition, place, args, of, type }: Field): string => {
-    const given = Object.entries(args).flatMap(argument);
-    const own = of ? ` { ${of.map(write).join(" ")} }` : "";
-    const text = `${alias ? `a${number++}: ` : number++ % 2 === 0 || given.length > 0 || of ? `b${number}: ` : ""}${name}${given.length > 0 ? `(${given.join(", ")})` : ""}${condition}${own}`;
-    if (place === 1) return `... on ${type} { ${text} }`;
-    if (place === 2) return `...${condition} { ${text} }`;
-    if (place !== 3) return text;
-    fragments.push(`fragment F${fragments.length} on ${type} { ${text} }`);
-    return `...F${fragments.length - 1}`;
-  };
-  const body = roots.map((root) => write({ ...root, type: "Query" })).join(" ");
-  const text = [`{ ${body} }`, ...fragments].join("\n");
-  for (const name of Object.keys(given)) if (text.includes(`$${name})`)) types.push(`$${name}: Boolean!`);
-  return { query: `query ${types.length > 0 ? `(${types.join(", ")}) ` : ""}${text}`, variables };
-}
-
-const request = fc
-  .tuple(
-    fc.array(fc.oneof(...readsOf(ROOTS, 2, true)), { minLength: 1, maxLength: 2 }),
-    fc.record({ yes: fc.boolean(), no: fc.boolean() }),
-  )
-  .map(([roots, given]) => requestOf(roots, given));
+const request = operations({ kind: "query", shapes: SHAPES, roots: ROOTS, filters: FILTERS, cursors: CURSORS });
 
 test("random queries answer byte for byte as Grafast does, with their errors, and over a WebSocket too", async () => {
   const spy = vi.spyOn(CompiledQueries.prototype, "statementOf");
@@ -319,7 +189,8 @@ test("what only Grafast executes is not compiled", async () => {
     "{ samples { edges { node { doc } } } }",
     "{ articles { aggregates { count } } }",
     `{ ${"a".repeat(64)}: article(id: 1) { id } }`,
-    'mutation { createComment(articleId: 1, content: "Hm.") { content } }',
+    'mutation { createComment(articleId: 1, content: "Hm.") { article { comments { id } } } }',
+    'mutation { createComment(articleId: 1, content: "Hm.") { id } other: createComment(articleId: 1, content: "Hm.") { id } }',
   ];
   expect(await countCompiled(...queries)).toBe(0);
 });
