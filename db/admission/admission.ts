@@ -26,7 +26,7 @@ export type AdmissionOptions = {
 };
 
 /** Maximum quick reads that share a connection. They run one after the other, so the last one waits for the others. */
-export const MAX_SHARED = 4;
+const MAX_SHARED = 8;
 
 /** Milliseconds for which a running transaction counts as short. */
 export const SHORT_RUN = 16;
@@ -38,18 +38,21 @@ export class Slot {
   readonly startedAt: number;
   /** How many further quick reads may use the connection. Set to 0 when the reads are sent. */
   places: number;
+  /** The sum of their weights may be as much. */
+  room: number;
 
-  constructor(client: string, places: number, startedAt: number) {
+  constructor(client: string, startedAt: number, weight: number | null) {
     this.client = client;
     this.startedAt = startedAt;
-    this.places = places;
+    this.places = weight === null ? 0 : MAX_SHARED - 1;
+    this.room = 1 - (weight ?? 1);
   }
 }
 
 type Waiter = {
   /** Null for work that no request waits for. */
   readonly recipient: Recipient | null;
-  readonly isQuickRead: boolean;
+  readonly weight: number | null;
   admit(slot: Slot): void;
   refuse(): void;
 };
@@ -68,7 +71,8 @@ const SHORT_WAIT = 200;
  * - While a client holds its full share of the connections, other clients overtake it.
  * - At most `short` of the running transactions are short, that is, have run for less than SHORT_RUN.
  * - While the clients of a network hold more memory than they may (`byte-budget.ts`), they wait.
- * - Quick reads (`sharedReads` of Transactions) that are admitted together share a slot.
+ * - Quick reads (`sharedReads` of Transactions) that are admitted together share a slot. The *weight* of each is its usual duration as a
+ *   part of what all of them together may take; that of others is null.
  * - When more transactions arrive than the slots can run, those that would wait longest are refused at once. Otherwise all would
  *   wait longer and longer. Not refused are those of requests that have had a transaction: its work would be lost.
  */
@@ -132,13 +136,13 @@ export class Admission {
    * Returns a slot if the transaction may run now, otherwise a promise of one, which rejects with Problem if the transaction is
    * refused. Several quick reads may receive the same slot and use it together: call `leave` once for each slot, not for each read.
    */
-  enter(recipient: Recipient | null, isQuickRead = false): Slot | Promise<Slot> {
+  enter(recipient: Recipient | null, weight: number | null = null): Slot | Promise<Slot> {
     if (recipient !== null) this.#options.budget.refuseTooLarge(recipient.bytes);
     if (!this.#queue.has(nameOf(recipient))) {
-      if (isQuickRead && this.#mayJoin(recipient)) return this.#join(recipient);
-      if (this.#mayStart(recipient)) return this.#start(recipient, isQuickRead);
+      if (this.#mayJoin(recipient, weight)) return this.#join(recipient, weight!);
+      if (this.#mayStart(recipient)) return this.#start(recipient, weight);
     }
-    return this.#wait(recipient, isQuickRead);
+    return this.#wait(recipient, weight);
   }
 
   leave(slot: Slot): void {
@@ -168,23 +172,25 @@ export class Admission {
     return this.#short.size < this.#maxShort;
   }
 
-  #start(recipient: Recipient | null, isQuickRead: boolean): Slot {
+  #start(recipient: Recipient | null, weight: number | null): Slot {
     const client = nameOf(recipient);
-    const slot = new Slot(client, isQuickRead ? MAX_SHARED - 1 : 0, this.#now());
+    const slot = new Slot(client, this.#now(), weight);
     this.#short.add(slot);
-    if (isQuickRead) this.#shared = slot;
+    if (weight !== null) this.#shared = slot;
     this.#free--;
     this.#used.set(client, (this.#used.get(client) ?? 0) + 1);
     return this.#admitted(recipient, slot);
   }
 
-  #mayJoin(recipient: Recipient | null): boolean {
-    return this.#shared !== null && this.#shared.places > 0 && this.#isWithinBudget(recipient);
+  #mayJoin(recipient: Recipient | null, weight: number | null): boolean {
+    if (weight === null || this.#shared === null) return false;
+    return this.#shared.places > 0 && this.#shared.room >= weight && this.#isWithinBudget(recipient);
   }
 
-  #join(recipient: Recipient | null): Slot {
+  #join(recipient: Recipient | null, weight: number): Slot {
     const slot = this.#shared!;
     slot.places--;
+    slot.room -= weight;
     return this.#admitted(recipient, slot);
   }
 
@@ -203,7 +209,7 @@ export class Admission {
     return this.#options.budget.limitReached(network, bytes);
   }
 
-  #wait(recipient: Recipient | null, isQuickRead: boolean): Promise<Slot> {
+  #wait(recipient: Recipient | null, weight: number | null): Promise<Slot> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#queue.remove(nameOf(recipient), waiter);
@@ -220,7 +226,7 @@ export class Admission {
         clearTimeout(timer);
         reject(this.#refusal(recipient, "queue"));
       };
-      const waiter: Waiter = { recipient, isQuickRead, admit, refuse };
+      const waiter: Waiter = { recipient, weight, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
       this.#refuseExcess();
       this.#admitLater();
@@ -256,17 +262,17 @@ export class Admission {
         return;
       }
       const { item } = next;
-      item.admit(this.#start(item.recipient, item.isQuickRead));
-      if (item.isQuickRead) this.#admitJoining();
+      item.admit(this.#start(item.recipient, item.weight));
+      if (item.weight !== null) this.#admitJoining();
       this.#limit.decreased(this.#queue.size);
     }
   }
 
   #admitJoining(): void {
     while (this.#shared!.places > 0 && this.#queue.size > 0) {
-      const next = this.#queue.take(({ recipient, isQuickRead }) => isQuickRead && this.#mayJoin(recipient));
+      const next = this.#queue.take(({ recipient, weight }) => this.#mayJoin(recipient, weight));
       if (next === null) return;
-      next.item.admit(this.#join(next.item.recipient));
+      next.item.admit(this.#join(next.item.recipient, next.item.weight!));
     }
   }
 

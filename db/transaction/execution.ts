@@ -2,7 +2,7 @@ import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
-import { MAX_SHARED, Slot } from "../admission/admission.ts";
+import { Slot } from "../admission/admission.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import { isLost, isOfStandby, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
 import { Batch, type NamedStatement, type Result } from "../wire/batch.ts";
@@ -48,7 +48,7 @@ export class Executions {
   run(work: Work, asked: number): Promise<Result[]> {
     const { admission, sharedReads = 0 } = this.options;
     const isQuick = work.pace !== null && work.pace.milliseconds < sharedReads;
-    const slot = admission.enter(work.recipient, isQuick);
+    const slot = admission.enter(work.recipient, isQuick ? work.pace!.milliseconds / sharedReads : null);
     if (isQuick)
       return slot instanceof Slot
         ? this.#share(work, slot, asked)
@@ -366,6 +366,9 @@ const POSITION: NamedStatement = {
   name: "position",
 };
 
+/** A read that takes as many times as long as all reads on its connection usually do is slower than expected. */
+const LATE = 4;
+
 /** Where the result of a read is expected from: this connection only, or another one too. The first result counts. */
 type State = "here" | "waits for another" | "elsewhere" | "settled";
 
@@ -413,7 +416,7 @@ class SharedConnection {
     for (let i = 1; i < this.#sent.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
     // If this process was paused, results may be waiting: they are read before setImmediate calls back.
     const late = () => setImmediate(() => this.#runElsewhere());
-    this.#timer = setTimeout(late, MAX_SHARED * this.#executions.options.sharedReads!);
+    this.#timer = setTimeout(late, LATE * this.#executions.options.sharedReads!);
     try {
       client.query(this.#sent[0]!.batch as never);
     } catch (error) {

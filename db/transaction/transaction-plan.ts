@@ -31,7 +31,7 @@ export type TransactionOptions = ReplicationOptions & {
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
   /**
-   * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
+   * Milliseconds: reads that arrive together share a connection if they usually take less together. 0 or absent: none do. Has no effect without
    * prepared statements.
    */
   readonly sharedReads?: number;

@@ -46,10 +46,13 @@ class Pool {
     });
   }
 
-  /** A name that begins with `quick` after its client is a quick read: `ada quick 1`. */
+  /** A name that begins with `quick` after its client is a quick read, `quickest` a lighter one: `ada quick 1`. */
   async enterFor(name: string, recipient: Recipient | null): Promise<void> {
     this.#recipients.set(name, recipient);
-    const slot = this.#admission.enter(recipient, name.includes(" quick "));
+    const slot = this.#admission.enter(
+      recipient,
+      name.includes(" quick ") ? 1 / 4 : name.includes(" quickest ") ? 1 / 16 : null,
+    );
     this.#slots.set(name, slot instanceof Slot ? slot : await slot);
     this.admitted.push(name);
   }
@@ -218,6 +221,17 @@ describe("of four connections, short transactions use two", () => {
 });
 
 describe("quick reads", () => {
+  test("share a connection as long as all of them are quick together, and up to eight of them", async () => {
+    const pool = new Pool({ slots: 3, share: 100 });
+    const names = (kind: string, count: number) => Array.from({ length: count }, (_, i) => `ada ${kind} ${i}`);
+    pool.enter(...names("quickest", 9), ...names("quick", 4));
+    await turnOfLoop();
+    const sizes = Map.groupBy(pool.admitted, (name) => pool.slot(name))
+      .values()
+      .map(({ length }) => length);
+    expect(sizes.toArray()).toEqual([8, 4, 1]);
+  });
+
   test("share a connection in fours, also those of different clients", async () => {
     const pool = new Pool({ slots: 3, share: 100 });
     const quick = ["ada quick 1", "bob quick 1", "ada quick 2", "eve quick 1"];

@@ -53,15 +53,15 @@ const outcomes = async (db: TestTransactions, reads: readonly Read[]) =>
 const PID = "select pg_backend_pid()";
 const times = (count: number, read: Read): Read[] => Array.from({ length: count }, () => read);
 
-test("up to four reads that arrive together share a connection, with one round trip", async () => {
+test("up to eight reads that arrive together share a connection, with one round trip", async () => {
   const db = open();
-  const pids = await outcomes(db, times(9, [anon, PID]));
+  const pids = await outcomes(db, times(17, [anon, PID]));
   const shared = Map.groupBy(pids, String)
     .values()
     .map(({ length }) => length)
     .toArray();
-  expect(shared.toSorted()).toEqual([1, 4, 4]);
-  expect(db.transactions.sharedReads).toBe(8);
+  expect(shared.toSorted()).toEqual([1, 8, 8]);
+  expect(db.transactions.sharedReads).toBe(16);
 });
 
 const TRANSACTION = "select virtualtransaction from pg_locks where pid = pg_backend_pid() limit 1";
@@ -271,7 +271,7 @@ test("a read that loses its connection twice fails, and the others do not", asyn
 });
 
 test("reads do not wait for one that is slower than expected: they are run again on other connections", async () => {
-  const db = open({ sharedReads: 11 });
+  const db = open({ sharedReads: 50 });
   const release = await hold();
   const [first, ...others] = [HELD, "select 1", "select 1 / 0", "select 2"].map((text, i) =>
     outcomes(db, [[i === 0 ? ada : anon, text]]),
@@ -286,7 +286,7 @@ test("reads do not wait for one that is slower than expected: they are run again
 
 test("reads for which there is no other connection in time get their results from the first", async () => {
   const admission = admissionTo(1, 100);
-  const db = open({ sharedReads: 11, pool: { max: 1 }, admission, statementTimeoutOf: () => 0 });
+  const db = open({ sharedReads: 50, pool: { max: 1 }, admission, statementTimeoutOf: () => 0 });
   const release = await hold();
   const results = outcomes(db, [
     [anon, "select 1"],
@@ -299,7 +299,7 @@ test("reads for which there is no other connection in time get their results fro
 });
 
 test("the first copy of a read that was run again is cancelled when it takes long", async () => {
-  const db = open({ sharedReads: 11, pool: { max: 2 } });
+  const db = open({ sharedReads: 50, pool: { max: 2 } });
   const release = await hold();
   const controller = new AbortController();
   const { signal } = controller;
@@ -315,7 +315,7 @@ test("the first copy of a read that was run again is cancelled when it takes lon
 });
 
 test("an aborted read is cancelled, and those that waited for it are not", async () => {
-  const db = open({ sharedReads: 11, pool: { max: 1 }, statementTimeoutOf: () => 0 });
+  const db = open({ sharedReads: 50, pool: { max: 1 }, statementTimeoutOf: () => 0 });
   const release = await hold();
   const controller = new AbortController();
   const aborted = expect(db.run(anon, [HELD], { ...READ, signal: controller.signal })).rejects.toThrow("aborted");
@@ -484,11 +484,11 @@ test("when all connections are in use, reads that wait share the next one that i
   const release = await hold();
   const first = outcomes(db, [[anon, HELD]]);
   await untilOneWaits();
-  const others = times(5, [anon, PID]).map((read) => outcomes(db, [read]));
+  const others = times(9, [anon, PID]).map((read) => outcomes(db, [read]));
   await release();
   await first;
   expect(new Set((await Promise.all(others)).flat()).size).toBe(1);
-  expect(db.transactions.sharedReads).toBe(4);
+  expect(db.transactions.sharedReads).toBe(8);
 });
 
 test("reads on one connection leave the other connections free", async () => {
