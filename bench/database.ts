@@ -5,6 +5,7 @@ import { type ScratchCluster, startScratchCluster } from "../db/cluster/embedded
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { SECRET } from "./credentials.ts";
+import type { ServerDatabase } from "./servers.ts";
 
 /** The database that is measured: a throw-away cluster with the migrated schema and its data, policies on. */
 export type BenchDatabase = AsyncDisposable & {
@@ -12,6 +13,8 @@ export type BenchDatabase = AsyncDisposable & {
   readonly ownerUrl: string;
   /** The login of the pools for callers. */
   readonly dataUrl: string;
+  /** The same through the Unix socket of the cluster. */
+  readonly socket: ServerDatabase;
   readonly port: number;
   /** The postmaster's. */
   readonly pid: number;
@@ -42,6 +45,8 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
   await owner.connect();
   stack.defer(() => owner.end());
   const { data: dataUrl } = await provisionLogins(owner, ownerUrl, SECRET);
+  const socketUrl = cluster.socketUrl(NAME);
+  const { data: socketDataUrl } = await provisionLogins(owner, socketUrl, SECRET);
   await owner.query(more);
   await fill(owner, afterFill);
   const { rows } = await owner.query<{ server_version: string }>("show server_version");
@@ -49,6 +54,7 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
   return {
     ownerUrl,
     dataUrl,
+    socket: { ownerUrl: socketUrl, dataUrl: socketDataUrl },
     port: cluster.port,
     pid: cluster.pid,
     cluster,

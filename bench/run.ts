@@ -51,7 +51,7 @@ tool is wrk if it is installed (Debian package wrk); our own takes about four ti
   --seconds S           duration of each measurement, default 1
   --cases a,b           cases to measure, default all
   --connections a,b     numbers of connections to measure with, default 1,16,64
-  --against COMMIT      the bench rest: also measures the service as it was at this commit
+  --against COMMIT      the benches rest and graphql: also measures the service as it was at this commit
   --help                show this help
 `;
 

@@ -15,7 +15,7 @@ import { countWaits, type Waits } from "../waits.ts";
 import { CASES, FUNCTIONS, type RestCase } from "./cases.ts";
 import { exportStatements } from "./exported.ts";
 import { CREATE_LOGIN, findPgbench, MODES, pgbenchContestant } from "./pgbench.ts";
-import { OURS, OURS_AGAIN, OURS_TWICE, oursAt, POSTGREST } from "./programs.ts";
+import { OURS, OURS_AGAIN, OURS_TWICE, oursAt, POSTGREST, throughSocket } from "./programs.ts";
 import { BUSY_CONNECTIONS, reportRest } from "./report.ts";
 
 export type Measurements = {
@@ -25,6 +25,8 @@ export type Measurements = {
   readonly series: readonly Series[];
   /** The service in one process and in two. */
   readonly workers: readonly Series[];
+  /** The service and PostgREST, over TCP and through the Unix socket. */
+  readonly sockets: readonly Series[];
   readonly waits: readonly Waits[];
   /** MB by server, when it was idle after its start. */
   readonly idleMemory: ReadonlyMap<string, number>;
@@ -71,11 +73,15 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
     databaseVersion: database.version,
     series,
     workers: await compareWorkers(ours, database, cases, options),
+    sockets: await compareSockets([ours, postgrest], database, cases, options),
     waits,
     idleMemory: new Map([ours, postgrest].map((server) => [server.name, server.idleMemory])),
     hasPgbench: tools.length > 0,
   };
 }
+
+/** Where the way to the database is much of the work. */
+const THROUGH_SOCKET = new Set(["row", "list", "insert", "rpc"]);
 
 /** Measured last: Postgres has too few connections for all servers at once. */
 async function compareWorkers(
@@ -83,12 +89,31 @@ async function compareWorkers(
   database: BenchDatabase,
   all: readonly RestCase[],
   options: BenchOptions,
-): Promise<Series[]> {
-  const cases = all.filter(({ name }) => SMALL.has(name));
-  const connections = options.connections.filter((count) => count >= BUSY_CONNECTIONS);
-  if (cases.length === 0 || connections.length === 0) return [];
+) {
+  const busy = busyPart(all, SMALL, options);
+  if (busy === null) return [];
   await using twice = await startServer(OURS_TWICE, database);
-  return await runRounds({ contestants: [ours, twice].map(contestantOf), cases, connections, database }, options);
+  return await runRounds({ contestants: [ours, twice].map(contestantOf), ...busy, database }, options);
+}
+
+async function compareSockets(
+  overTcp: readonly RunningServer[],
+  database: BenchDatabase,
+  all: readonly RestCase[],
+  options: BenchOptions,
+) {
+  const busy = busyPart(all, THROUGH_SOCKET, options);
+  if (busy === null) return [];
+  await using ours = await startServer(throughSocket(OURS), database.socket);
+  await using postgrest = await startServer(throughSocket(POSTGREST), database.socket);
+  return await runRounds({ contestants: [...overTcp, ours, postgrest].map(contestantOf), ...busy, database }, options);
+}
+
+/** The cases with these names, and the numbers of connections that keep a server busy; null if there are none. */
+function busyPart(all: readonly RestCase[], names: ReadonlySet<string>, options: BenchOptions) {
+  const cases = all.filter(({ name }) => names.has(name));
+  const connections = options.connections.filter((count) => count >= BUSY_CONNECTIONS);
+  return cases.length === 0 || connections.length === 0 ? null : { cases, connections };
 }
 
 /** None where there is no pgbench. */

@@ -33,6 +33,13 @@ export const OURS_TWICE: Program = {
   command: (database, port) => ourCommand(database, port, { ...OUR_SETTINGS, WORKERS: "2" }),
 };
 
+/** The program, whose connections to the database go through its Unix socket. */
+export const throughSocket = (program: Program): Program => ({
+  ...program,
+  name: `${program.name}, socket`,
+  about: "the same through the Unix socket of PostgreSQL",
+});
+
 export const POSTGREST: Program = {
   name: "PostgREST",
   about: `PostgREST 12.0.2, db-pool ${POOL_SIZE}, log-level crit, db-max-rows ${MANY_ROWS}`,

@@ -22,11 +22,11 @@ import { caveats, heading, list, table } from "../report.ts";
 import type { BenchOptions, Series } from "../rounds.ts";
 import type { Measurements } from "./bench.ts";
 import { FOUR_TRIPS, MODES, PIPELINE } from "./pgbench.ts";
-import { BEFORE, OURS, OURS_AGAIN, OURS_TWICE, POSTGREST } from "./programs.ts";
+import { BEFORE, OURS, OURS_AGAIN, OURS_TWICE, POSTGREST, throughSocket } from "./programs.ts";
 
 /** Formats the measurements as Markdown. */
 export function reportRest(measured: Measurements, options: BenchOptions, command: string): string {
-  const { cases, programs, series, workers, waits, idleMemory, hasPgbench, databaseVersion } = measured;
+  const { cases, programs, series, workers, sockets, waits, idleMemory, hasPgbench, databaseVersion } = measured;
   const idle = [OURS, POSTGREST].map(({ name }) => idleMemory.get(name)!.toFixed(0));
   return [
     heading("Table interface", command, databaseVersion),
@@ -44,12 +44,17 @@ export function reportRest(measured: Measurements, options: BenchOptions, comman
       "processes for each request: below 1, ours is better.",
     ratioTable(OURS.name, RATIOS, series),
     ...(workers.length > 0 ? [`### ${OURS_TWICE.name}, relative to one process`, workersTable(workers)] : []),
+    ...(sockets.length > 0 ? ["### Through the Unix socket", SOCKETS, socketsTable(sockets)] : []),
     "### Waits and idle memory",
     `${WAITS} Memory: resident MB three seconds after it is ready.`,
     waitsTable(waits, [["idle memory, MB", ...idle]]),
     "### All numbers",
     NUMBERS,
-    numbersTable([...series, ...workers.filter(({ contestant }) => contestant === OURS_TWICE.name)]),
+    numbersTable([
+      ...series,
+      ...workers.filter(({ contestant }) => contestant === OURS_TWICE.name),
+      ...sockets.filter(({ contestant }) => throughSockets.includes(contestant)),
+    ]),
   ].join("\n\n");
 }
 
@@ -111,19 +116,40 @@ const workersTable = (series: readonly Series[]) =>
     series,
   );
 
+const throughSockets = [OURS, POSTGREST].map((program) => throughSocket(program).name);
+
+const SOCKETS =
+  "CPU of the server and Postgres for each request: what the other uses, divided by what ours through the socket uses. Requests per " +
+  "second: ours through the socket, divided by the other's.";
+
+function socketsTable(series: readonly Series[]): string {
+  const [mine, theirs] = throughSockets as [string, string];
+  const rivals = [OURS.name, POSTGREST.name, theirs];
+  const rows = series
+    .filter(({ contestant }) => contestant === mine)
+    .map((own) => [
+      own.case,
+      String(own.connections),
+      ...rivals.map((rival) => spread(usedBy(rival, series)(own), 2)),
+      ...rivals.map((rival) => spread(ratiosTo(rival, own, series, "requestsPerSecond"), 2)),
+    ]);
+  const heads = [...rivals.map((name) => `CPU of ${name}`), ...rivals.map((name) => `requests/s to ${name}`)];
+  return table(["case", "connections", ...heads], rows);
+}
+
 /** From so many connections on a server is busy all the time. */
 export const BUSY_CONNECTIONS = 16;
 
 /** CPU of PostgREST and its Postgres for each request, divided by that of ours, when busy. */
 const CPU_GOALS: Readonly<Record<string, number>> = {
-  row: 4,
-  list: 5,
-  embed: 4,
-  rpc: 4,
-  "row-callers": 4,
+  row: 6,
+  list: 7,
+  embed: 5.5,
+  rpc: 5.5,
+  "row-callers": 5.5,
   "list-callers": 5,
   "rpc-callers": 4,
-  insert: 2,
+  insert: 2.6,
   bulk: 1,
   many: 1,
 };
