@@ -1,11 +1,14 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import { promisify } from "node:util";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { createClient } from "@supabase/supabase-js";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { acceptedCoding, MIN_BYTES } from "../../http/pipeline/compression.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
+import { hasHaproxy, startHaproxyOfInstances } from "../support/haproxy.ts";
 import { useOwnService } from "../support/http-client.ts";
 import { samples } from "../support/samples.ts";
 
@@ -244,6 +247,48 @@ describe("the entity tag", () => {
     const now = await get(path, headers);
     expect((await change(`W/${now.headers.etag}`, "Lost change")).status).toBe(412);
     expect(JSON.parse(decoded(await get(path, headers)).toString()).title).toBe("Changed again");
+  });
+
+  test.runIf(hasHaproxy)("holds for curl behind HAProxy", async () => {
+    const haproxy = await startHaproxyOfInstances([Number(new URL(service().url).port)]);
+    onTestFinished(() => haproxy.stop());
+    const { port } = haproxy;
+    const sent = [
+      "--header",
+      `authorization: Bearer ${service().token("ada")}`,
+      "--header",
+      "content-type: application/json",
+    ];
+    /** The status, the tag, the coding and the body as the client has it. */
+    const curl = async (path: string, ...more: string[]) => {
+      const format = "\n%{http_code} %header{etag} %header{content-encoding}";
+      const command = [
+        "--silent",
+        "--compressed",
+        "--write-out",
+        format,
+        ...sent,
+        ...more,
+        `http://127.0.0.1:${port}${path}`,
+      ];
+      const { stdout } = await promisify(execFile)("curl", command);
+      const end = stdout.lastIndexOf("\n");
+      const [status, tag, coding] = stdout.slice(end + 1).split(" ");
+      return { status: Number(status), tag: tag!, coding, body: stdout.slice(0, end) };
+    };
+    const article = JSON.stringify({ title: "Behind a proxy", content: "A long text. ".repeat(200) });
+    const { id } = JSON.parse((await curl("/articles", "--data", article)).body);
+    const path = `/articles/${id}`;
+    const read = await curl(path);
+    expect([read.status, JSON.parse(read.body).title]).toEqual([200, "Behind a proxy"]);
+    expect(read.tag).toMatch(new RegExp(`^"v1-\\d+-${read.coding}"$`));
+    const again = await curl(path, "--header", `if-none-match: ${read.tag}`);
+    expect(again).toEqual({ status: 304, tag: read.tag, coding: "", body: "" });
+    const change = () =>
+      curl(path, "--request", "PATCH", "--header", `if-match: ${read.tag}`, "--data", '{"title":"Changed once"}');
+    expect((await change()).status).toBe(200);
+    expect((await change()).status).toBe(412);
+    expect((await curl(path, "--header", `if-none-match: ${read.tag}`)).status).toBe(200);
   });
 
   test("of HEAD is that of GET", async () => {

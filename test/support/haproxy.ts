@@ -12,7 +12,7 @@ import { accepts } from "./until.ts";
 const HAPROXY = "/usr/sbin/haproxy";
 
 export const hasHaproxy = existsSync(HAPROXY);
-if (!hasHaproxy) console.warn(`skipped: a failover behind HAProxy, because ${HAPROXY} is not installed`);
+if (!hasHaproxy) console.warn(`skipped: what is behind HAProxy, because ${HAPROXY} is not installed`);
 
 export type Haproxy = { readonly port: number; readonly program: Program; stop(): Promise<void> };
 
