@@ -4,6 +4,5 @@ export const V8_OPTIONS = [
   "--max-semi-space-size=16",
   "--initial-heap-size=128",
   "--heap-growing-percent=40",
-  "--retain-maps-for-n-gc=0",
   "--no-memory-reducer-favors-memory",
 ];

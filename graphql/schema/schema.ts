@@ -20,6 +20,7 @@ import { LeftOut } from "./left-out.ts";
 import { makeSchema } from "./make-schema.ts";
 import { NameConflict } from "./name-conflict.ts";
 import { Labels, type ObjectId, type PgObject } from "./pg-objects.ts";
+import { freeingMaps } from "./retained-maps.ts";
 import { invalidTags, suspectsOf } from "./smart-tag.ts";
 import { withoutConsole } from "./without-console.ts";
 
@@ -87,7 +88,10 @@ type TagsBefore = BuiltSchema["tags"] | null;
  * about. Then the schema is built again: each further build leaves out at least one further object or tag. Rejects if the database
  * does not respond, and with any other error.
  */
-export async function buildSchema(options: SchemaOptions, before: TagsBefore = null): Promise<BuiltSchema> {
+export const buildSchema = (options: SchemaOptions, before: TagsBefore = null): Promise<BuiltSchema> =>
+  freeingMaps(() => buildWithout(options, before));
+
+async function buildWithout(options: SchemaOptions, before: TagsBefore): Promise<BuiltSchema> {
   const labels = await Labels.read(options.catalog, options.schemas);
   const introspection = await Introspection.read(options.catalog);
   const conflicts = new Map<ObjectId, NameConflict>();
