@@ -55,9 +55,12 @@ export class Trial {
 const textOf = (value: Value): string | null =>
   value === null || typeof value === "string" ? value : Buffer.concat(value).toString();
 
-const explain = ({ text, values }: Statement, isRead: boolean): Statement => ({
-  text: `explain (settings${isRead ? ", analyze, buffers" : ""}) ${text}`,
-  values,
-});
+/** In the place of a plan, for a command that has none. */
+const NOTHING: Statement = { text: "select where false", values: [] };
+
+function explain({ text, values }: Statement, isRead: boolean): Statement {
+  if (text.startsWith("set ")) return NOTHING;
+  return { text: `explain (settings${isRead ? ", analyze, buffers" : ""}) ${text}`, values };
+}
 
 const planIn = ({ rows }: Result): string => rows.map(([line]) => line?.toString() ?? "").join("\n");

@@ -4,15 +4,17 @@ import { guardOf } from "../../plugins/shape/row-guards.ts";
 import { markText } from "./column-json.ts";
 import type { Call, Member } from "./query-members.ts";
 
-// A mutation is two statements of one transaction: one calls the function, the next one reads its record with what belongs to it. A single
-// statement would not see what the function writes.
+// A mutation is two statements of one transaction: one writes, the next one reads the record that it returns with what belongs to it. A
+// single statement would not see what it writes.
 
 /** Holds the record as text, behind the versions of its types, until the end of the transaction. */
 const SETTING = sql.literal("content_service.result");
 
-/** Calls the function and keeps its record; nothing if it is NULL. */
-export const keepRecord = (call: Call, called: SQL): SQL =>
-  sql`select pg_catalog.set_config(${SETTING}, concat(${versionsOf(call)}, ${called}::text), true)`;
+/** Keeps the record of the statement that writes; nothing if it is NULL. */
+export const keepRecord =
+  (call: Call) =>
+  (record: SQL): SQL =>
+    sql`pg_catalog.set_config(${SETTING}, pg_catalog.concat(${versionsOf(call)}, ${record}::text), true)`;
 
 /** The record that is kept. If a type has changed since, it stands for a text that is no record, and the statement fails. */
 export function keptRecord(call: Call): SQL {
@@ -29,7 +31,7 @@ export function unlessMarked(statement: SQL): SQL {
 
 function versionsOf({ source, members }: Call): SQL {
   const codecs = [...new Set([source.codec, ...recordsIn(members)])];
-  return sql`concat(${sql.join(
+  return sql`pg_catalog.concat(${sql.join(
     codecs.map((codec) => sql`${guardOf(codec)}, ' '`),
     ", ",
   )})`;

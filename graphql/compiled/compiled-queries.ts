@@ -41,7 +41,7 @@ type Known = {
 
 /**
  * Compiles a query whose fields are columns, rows and lists of rows to one SQL statement that returns the JSON of the response, and a
- * mutation that calls one function to two. Grafast executes every other operation.
+ * mutation that calls one function or writes one row to two. Grafast executes every other operation.
  */
 export class CompiledQueries {
   readonly #schema: GraphQLSchema;
@@ -119,7 +119,7 @@ function keep<T>(kept: Map<string, T>, key: string, max: number, made: () => T):
 
 function reportSize(operation: OperationDefinitionNode, known: Known): void {
   const kept = [...known.byCondition.values()].flatMap(({ statements }) => [...statements.values()]);
-  const characters = kept.reduce((sum, statement) => sum + (statement?.text.length ?? 0), 0);
+  const characters = kept.reduce((sum, each) => sum + (each ? each.text.length + (each.call?.length ?? 0) : 0), 0);
   countKeptSql(operation, characters - known.characters);
   known.characters = characters;
 }
@@ -156,10 +156,10 @@ export async function executeCompiled(
   return null;
 }
 
-/** What follows a commit is read as it is then. */
+/** The record is read with what deferred triggers do to others. */
 const DEFERRED: Statement = { text: "set constraints all immediate", values: [] };
 
-/** Calls the function and reads its record, in one transaction. Null if that cannot be read: nothing has been written. */
+/** Writes and reads the record, in one transaction. Null if that cannot be read: nothing has been written. */
 async function executeCall(
   call: Statement,
   read: CompiledStatement,

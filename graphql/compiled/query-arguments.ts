@@ -3,6 +3,7 @@ import { ApplyInputStep } from "postgraphile/grafast";
 import { type GraphQLInputType, type GraphQLSchema, getArgumentValues, getNamedType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { KeyPart } from "../../plugins/lists/cursor.ts";
+import { keepRecord } from "./call-sql.ts";
 import { type Call, type Connection, type List, NotCompiled, type QueryTree, type Row } from "./query-members.ts";
 import type { Fragment, ReadArguments } from "./query-sql.ts";
 
@@ -101,9 +102,9 @@ function keyOf({ source, alias }: Row, values: Variables): ReadArguments {
   return { ...NO_PAGE, conditions };
 }
 
-function callOf({ source }: Call, schema: GraphQLSchema, values: Variables): ReadArguments {
-  const call = fragmentOf(source.callOf(schema, values));
-  return { ...NO_PAGE, shape: call.text, conditions: [call] };
+function callOf(call: Call, schema: GraphQLSchema, values: Variables): ReadArguments {
+  const statement = fragmentOf(call.source.statementOf(schema, values, keepRecord(call)));
+  return { ...NO_PAGE, shape: statement.text, conditions: [statement] };
 }
 
 function fragmentOf(fragment: SQL): Fragment {

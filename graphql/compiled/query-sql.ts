@@ -1,6 +1,6 @@
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { digestOf, type KeyPart } from "../../plugins/lists/cursor.ts";
-import { keepRecord, keptRecord, unlessMarked } from "./call-sql.ts";
+import { keptRecord, unlessMarked } from "./call-sql.ts";
 import { markJson } from "./column-json.ts";
 import {
   type Call,
@@ -61,8 +61,8 @@ export function statementOf(tree: QueryTree, given: readonly ReadArguments[]): Q
   const writer = new StatementWriter(given);
   const call = callIn(tree);
   if (call) {
-    const kept = sql.compile(keepRecord(call, writer.call(call))).text;
-    return { text: sql.compile(unlessMarked(writer.statement(tree))).text, call: kept, conditions: writer.places };
+    const written = sql.compile(writer.call(call)).text;
+    return { text: sql.compile(unlessMarked(writer.statement(tree))).text, call: written, conditions: writer.places };
   }
   const { text, values } = sql.compile(writer.statement(tree));
   const expected = writer.places.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
@@ -133,7 +133,8 @@ class StatementWriter {
   }
 
   #result(call: Call): SQL {
-    const from = sql`\n  from (${keptRecord(call)}) as result, ${recordOf(sql`result.record`, call.alias)}`;
+    const conditions = call.source.isRow ? [call.source.isRow(call.alias)] : [];
+    const from = sql`\n  from (${keptRecord(call)}) as result, ${recordOf(sql`result.record`, call.alias)}${and(conditions)}`;
     const object = objectOf(this.#members(call.members, call.alias), from);
     return call.isNonNull ? sql`coalesce(${object}, ${markJson})` : object;
   }

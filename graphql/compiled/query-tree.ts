@@ -78,14 +78,18 @@ export function treeOf(
   const members = builder.members(root, [operation.selectionSet]);
   const { reads } = builder;
   if (reads.length === 0) throw new NotCompiled("field");
-  if (isMutation) refuseSeveral(members, reads);
+  if (isMutation) refuseOther(members, reads);
   return { members, reads };
 }
 
-/** The fields of a mutation are transactions of their own. What was written is lost with a result that is too large. */
-function refuseSeveral(members: readonly Member[], reads: readonly ReadMember[]): void {
+/**
+ * The fields of a mutation are transactions of their own. What was written is lost with a result that is too large. Who may only write
+ * reads no column.
+ */
+function refuseOther(members: readonly Member[], reads: readonly ReadMember[]): void {
   if (members.filter(({ kind }) => kind !== "constant").length > 1) throw new NotCompiled("field");
   if (reads.some(({ kind }) => kind === "list" || kind === "connection")) throw new NotCompiled("rows");
+  if (reads[0]!.members.every(({ kind }) => kind === "constant")) throw new NotCompiled("field");
 }
 
 /** A field of an object, with the selections of all places that select it. */

@@ -26,12 +26,14 @@ export type RecordSource = {
   readonly isArray: boolean;
 };
 
-/** The record that a function returns which may write. */
+/** The record that a function which may write returns, or the row that is written. */
 export type CallSource = {
   readonly kind: "call";
   readonly codec: PgCodec;
-  /** The call, with its arguments as values. */
-  callOf(schema: GraphQLSchema, args: Arguments): SQL;
+  /** The statement, with its arguments as values. It selects or returns what `keep` makes of the record. May throw. */
+  statementOf(schema: GraphQLSchema, args: Arguments, keep: (record: SQL) => SQL): SQL;
+  /** The condition that a record, as a row, stands for one. Absent if each does. */
+  isRow?(row: SQL): SQL;
 };
 
 /** One row: that of a key, or the one that a relation leads to. */

@@ -1,5 +1,6 @@
 import { type PgResource, type PgResourceParameter, pgFromExpressionRuntime, TYPES } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
+import { sql } from "postgraphile/pg-sql2";
 import { type CallSource, isPlain, withSource } from "../shape/FieldSourcesPlugin.ts";
 
 export type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
@@ -91,8 +92,11 @@ function callOf(build: GraphileBuild.Build, resource: FunctionResource): CallSou
   return {
     kind: "call",
     codec,
-    callOf: (schema, args) =>
-      pgFromExpressionRuntime(from, parameters, makeArgsRuntime(schema, fields, args) as never, parameterAnalysis),
+    isRow: (row) => sql`(${(resource as any).getNullCheckExpression(row)})::boolean`,
+    statementOf(schema, args, keep) {
+      const given = makeArgsRuntime(schema, fields, args) as never;
+      return sql`select ${keep(pgFromExpressionRuntime(from, parameters, given, parameterAnalysis))}`;
+    },
   };
 }
 

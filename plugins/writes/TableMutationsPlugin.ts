@@ -5,8 +5,10 @@ import {
   sqlValueWithCodec,
   withPgClient,
 } from "postgraphile/@dataplan/pg";
-import { access, list, SafeError, sideEffect } from "postgraphile/grafast";
-import { sql } from "postgraphile/pg-sql2";
+import { ApplyInputStep, access, list, SafeError, setter, sideEffect } from "postgraphile/grafast";
+import type { GraphQLSchema } from "postgraphile/graphql";
+import { type SQL, sql } from "postgraphile/pg-sql2";
+import { type CallSource, isPlain, withSource } from "../shape/FieldSourcesPlugin.ts";
 
 type TableResource = PgResource<any, any, any, any, any>;
 type KeyArgument = { readonly attribute: string; readonly argName: string; readonly type: any };
@@ -90,7 +92,7 @@ function keyArguments(build: GraphileBuild.Build, resource: TableResource): KeyA
 
 function createField(build: GraphileBuild.Build, resource: TableResource, type: any, input: any) {
   const { GraphQLNonNull } = build.graphql;
-  return {
+  const field = {
     description: `Creates one ${type.name}.`,
     type: new GraphQLNonNull(type),
     args: { input: { type: new GraphQLNonNull(input), applyPlan: applyRow } },
@@ -104,6 +106,19 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
       return $row;
     },
   };
+  return withRow(field, resource, (schema, args, returned) => {
+    const written = writtenOf(schema, input, args.input, resource);
+    const columns = sql.join(
+      written.map(({ column }) => column),
+      ", ",
+    );
+    const values = sql.join(
+      written.map(({ value }) => value),
+      ", ",
+    );
+    const row = written.length === 0 ? sql`default values` : sql`(${columns}) values (${values})`;
+    return sql`insert into ${resource.from as SQL} as ${ROW} ${row} ${returned}`;
+  });
 }
 
 function updateField(
@@ -114,7 +129,7 @@ function updateField(
   keys: readonly KeyArgument[],
 ) {
   const { GraphQLNonNull } = build.graphql;
-  return {
+  const field = {
     description: `Updates the given fields of one ${type.name}.`,
     type: new GraphQLNonNull(type),
     args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch), applyPlan: applyRow } },
@@ -131,6 +146,54 @@ function updateField(
       return $row;
     },
   };
+  return withRow(field, resource, (schema, args, returned) => {
+    const written = writtenOf(schema, patch, args.input, resource);
+    // There is an error to say.
+    if (written.length === 0) throw new Error("nothing to update");
+    const changes = sql.join(
+      written.map(({ column, value }) => sql`${column} = ${value}`),
+      ", ",
+    );
+    const conditions = keys.map(({ attribute, argName }) => {
+      const { codec } = resource.codec.attributes[attribute];
+      return sql`${ROW}.${sql.identifier(attribute)} = ${sqlValueWithCodec(args[argName], codec)}`;
+    });
+    return sql`update ${resource.from as SQL} as ${ROW} set ${changes} where ${sql.join(conditions, " and ")} ${returned}`;
+  });
+}
+
+/** The row that is written. */
+const ROW = sql.identifier(Symbol("row"));
+
+/** A field whose row can be read as a whole says how it is written. */
+function withRow<Field extends { readonly plan?: unknown }>(
+  field: Field,
+  { codec }: TableResource,
+  write: (schema: GraphQLSchema, args: Readonly<Record<string, any>>, returned: SQL) => SQL,
+): Field {
+  const attributes: readonly any[] = Object.values(codec.attributes);
+  if (!isPlain(codec) || attributes.some(({ restrictedAccess, via }) => restrictedAccess || via)) return field;
+  const statementOf: CallSource["statementOf"] = (schema, args, keep) =>
+    write(schema, args, sql`returning ${keep(ROW)}`);
+  return withSource(field, { kind: "call", codec, statementOf });
+}
+
+/** The columns of an input, with their values. */
+function writtenOf(schema: GraphQLSchema, inputType: any, input: unknown, { codec }: TableResource) {
+  const written: { readonly column: SQL; readonly value: SQL }[] = [];
+  const row = {
+    set(name: string, value: unknown) {
+      written.push({ column: sql.identifier(name), value: sqlValueWithCodec(value, codec.attributes[name].codec) });
+    },
+  };
+  const step = { inputType, operationPlan: { schema }, getTargetFromParent: () => setter(row as never) };
+  ApplyInputStep.prototype.unbatchedExecute.call(
+    step as never,
+    {} as never,
+    input as never,
+    undefined as never,
+  )(row as never);
+  return written;
 }
 
 function deleteField(build: GraphileBuild.Build, resource: TableResource, keys: readonly KeyArgument[]) {
