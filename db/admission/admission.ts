@@ -38,7 +38,7 @@ export class Slot {
   readonly startedAt: number;
   /** How many further quick reads may use the connection. Set to 0 when the reads are sent. */
   places: number;
-  /** The sum of their weights may be as much. */
+  /** What the weights of further quick reads may add up to. */
   room: number;
 
   constructor(client: string, startedAt: number, weight: number | null) {

@@ -366,7 +366,7 @@ const POSITION: NamedStatement = {
   name: "position",
 };
 
-/** A read that takes as many times as long as all reads on its connection usually do is slower than expected. */
+/** A read on a shared connection is late after so many times `sharedReads`. */
 const LATE = 4;
 
 /** Where the result of a read is expected from: this connection only, or another one too. The first result counts. */

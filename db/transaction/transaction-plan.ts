@@ -31,8 +31,8 @@ export type TransactionOptions = ReplicationOptions & {
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
   /**
-   * Milliseconds: reads that arrive together share a connection if they usually take less together. 0 or absent: none do. Has no effect without
-   * prepared statements.
+   * Milliseconds: reads that arrive together share a connection if the sum of their usual durations is less. 0 or absent: none do. Has no
+   * effect without prepared statements.
    */
   readonly sharedReads?: number;
   /** Whether callers without credentials have a role. */

@@ -16,7 +16,7 @@ export const keepRecord =
   (record: SQL): SQL =>
     sql`pg_catalog.set_config(${SETTING}, pg_catalog.concat(${versionsOf(call)}, ${record}::text), true)`;
 
-/** The record that is kept. If a type has changed since, it stands for a text that is no record, and the statement fails. */
+/** The record that is kept. If one of its types has changed since, the text `changed` takes its place, which no type accepts: the statement fails. */
 export function keptRecord(call: Call): SQL {
   const kept = sql`select current_setting(${SETTING}) as text, ${versionsOf(call)} as versions offset 0`;
   const text = sql`case when starts_with(text, versions) then substr(text, length(versions) + 1) else 'changed' end`;

@@ -83,8 +83,8 @@ export function treeOf(
 }
 
 /**
- * The fields of a mutation are transactions of their own. What was written is lost with a result that is too large. Who may only write
- * reads no column.
+ * Refuses what is not one write with a small result: several fields, each of which is a transaction of its own; lists, whose size could
+ * undo the write; and a result without columns, which callers may ask for who may write and not read.
  */
 function refuseOther(members: readonly Member[], reads: readonly ReadMember[]): void {
   if (members.filter(({ kind }) => kind !== "constant").length > 1) throw new NotCompiled("field");

@@ -91,6 +91,7 @@ type TagsBefore = BuiltSchema["tags"] | null;
 export const buildSchema = (options: SchemaOptions, before: TagsBefore = null): Promise<BuiltSchema> =>
   freeingMaps(() => buildWithout(options, before));
 
+/** Builds it again without what does not fit, until the rest does. */
 async function buildWithout(options: SchemaOptions, before: TagsBefore): Promise<BuiltSchema> {
   const labels = await Labels.read(options.catalog, options.schemas);
   const introspection = await Introspection.read(options.catalog);

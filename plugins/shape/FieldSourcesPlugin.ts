@@ -82,7 +82,7 @@ export const FieldSourcesPlugin: GraphileConfig.Plugin = {
   },
 };
 
-/** A plugin of an application sees fields with their sources, whatever its order is: a plan that it gives one is another plan. */
+/** The plugin of an application, whose hook runs when fields have their sources: so a plan that it gives a field is known as another one. */
 export function afterSources(plugin: GraphileConfig.Plugin): GraphileConfig.Plugin {
   const { hooks } = plugin.schema ?? {};
   const hook = hooks?.GraphQLObjectType_fields_field;
@@ -101,7 +101,7 @@ export const withSource = <Field extends { readonly plan?: unknown; readonly ext
   source: FieldSource,
 ): Field => ({ ...field, extensions: { ...field.extensions, source, sourceOf: field.plan } });
 
-/** The field with further arguments, which its plan follows. Without arguments it reads what it has read. */
+/** The field with further arguments and a plan that follows them. Without arguments it must read what it has read before. */
 export const withArguments = <Field extends { readonly args?: any; readonly extensions?: any }>(
   field: Field,
   args: Readonly<Record<string, GraphQLArgumentConfig>>,

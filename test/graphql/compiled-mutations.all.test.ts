@@ -225,7 +225,7 @@ test("mutations of the contract are one round trip, whatever rows of their resul
   expect(service().service.databaseWaits() - before).toBe(1);
 });
 
-test("the statements of a mutation", async () => {
+test("the first statement of a mutation writes and keeps the record, the second one reads it", async () => {
   await answer({ query: "mutation { touchSample(id: 1) { code maker { name } } }" });
   const { call, text, values } = lastStatement();
   expect([call.values, values]).toEqual([["1", "touched"], []]);
