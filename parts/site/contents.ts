@@ -4,12 +4,12 @@ import { type Doc, docAt, type Group } from "../../pages/documents.ts";
 
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
-  Start: ["README.md", "index", "upgrades", "CHANGELOG.md"],
+  Start: ["README.md", "index", "CHANGELOG.md"],
   "Frontend developers": ["graphql", "live-comments", "supabase-js", "authentication", "realtime", "errors"],
   "Client developers": ["tables", "types", "resources"],
-  "Application developers": ["applications", "hooks", "mail"],
+  "Application developers": ["applications", "mail"],
   DBAs: [
-    ...["existing-database", "database-application", "dba-guide", "from-psql-to-a-migration", "migrations", "advisor"],
+    ...["existing-database", "database-application", "dba-guide", "migrations", "advisor"],
     ...["from-supabase", "from-hasura", "from-postgraphile", "from-postgrest", "bring-your-users"],
   ],
   Operators: [

@@ -497,8 +497,9 @@ test("a committed migration that was changed is named, with the fix", async () =
   }
 });
 
-test("docs/from-psql-to-a-migration.md: each step does what the page says", async () => {
-  const guide = await readFile(join(PROJECT, "docs/from-psql-to-a-migration.md"), "utf8");
+test("docs/migrations.md, From psql to a migration: each step does what the page says", async () => {
+  const page = await readFile(join(PROJECT, "docs/migrations.md"), "utf8");
+  const [guide] = page.slice(page.indexOf("## From psql to a migration")).split("\n## ") as [string];
   const [table, access, asAda, asBob, migration] = [...guide.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, sql]) => sql!);
   const { owner } = database;
   await owner.query(table!);

@@ -62,8 +62,8 @@ function laterUsers(table: string, select: string, email: string): string {
   return `\
 -- A user whom another application adds gets an account at the end of the transaction; a user who signs up here has one already. No value of the
 -- row is an error: what db/accounts.sql says of users without a hash or a usable e-mail holds here too, and with another e-mail such a
--- user gets an account. db/accounts.sql says how to use this file; node_modules/content-service/docs/hooks.md, "While another application
--- adds users", has more.
+-- user gets an account. db/accounts.sql says how to use this file; node_modules/content-service/docs/applications.md, "While
+-- another application adds users", has more.
 create or replace function ${schema}.add_account() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin

@@ -81,7 +81,7 @@ export function readProject(text: string, parse: typeof parseToml): SupabaseProj
   for (const [key, { enabled }] of Object.entries(auth.external))
     if (enabled) differs(`auth.external.${key}`, `the provider ${key}`, "AUTH_PROVIDERS (docs/federated-sign-in.md)");
   for (const [key, { enabled }] of Object.entries(auth.hook))
-    if (enabled) differs(`auth.hook.${key}`, `the hook ${key}`, "a hook of the service (docs/hooks.md)");
+    if (enabled) differs(`auth.hook.${key}`, `the hook ${key}`, "a hook of the service (docs/applications.md, Hooks)");
 
   const isOpen = auth.enable_signup && auth.email.enable_signup;
   const schemas = api.schemas.filter((schema) => !FOREIGN_SCHEMAS.includes(schema));

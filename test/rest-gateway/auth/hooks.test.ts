@@ -7,12 +7,12 @@ import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { appCode } from "../../support/totp.ts";
 import { POLL } from "../../support/until.ts";
 
-// The examples of docs/hooks.md.
+// The examples of docs/applications.md.
 
 const PASSWORD = "Correct-Horse-7!";
 /** Of `U*U`. */
 const HASH = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
-const GUIDE = readFileSync("docs/hooks.md", "utf8");
+const GUIDE = readFileSync("docs/applications.md", "utf8");
 const exampleOf = (heading: string): string =>
   /```sql\n([\s\S]*?)```/.exec(GUIDE.slice(GUIDE.indexOf(`${heading}\n`)))![1]!;
 
@@ -23,13 +23,13 @@ const credentials = { username: "ada", password: PASSWORD };
 const basic = { authorization: `Basic ${btoa(`bob:${PASSWORD}`)}` };
 
 beforeAll(async () => {
-  for (const heading of ["# Hooks of sign-up, sign-in and e-mails", "## After a sign-in", "## Send an e-mail yourself"])
+  for (const heading of ["## Hooks", "## After a sign-in", "## Send an e-mail yourself"])
     await client.sql(exampleOf(heading));
   // Otherwise a sign-in by e-mail removes the password.
   await client.sql("update auth_private.accounts set email_confirmed_at = now()");
 });
 
-test("before_sign_up of docs/hooks.md refuses a user with its message", async () => {
+test("before_sign_up of docs/applications.md refuses a user with its message", async () => {
   const user = (email: string) => post("/auth/register", { name: "Dora", email, password: PASSWORD });
   const { status, json } = await user("dora@test.example");
   expect([status, json.error.message]).toEqual([403, "only employees may sign up"]);
@@ -57,7 +57,7 @@ test("before_sign_up changes the fields of a new user, and after_sign_up gets th
   for (const point of ["before_sign_up", "after_sign_up"]) await client.sql(`select auth.use_hook('${point}', null)`);
 });
 
-test("new_email of docs/hooks.md refuses another e-mail with its message", async () => {
+test("new_email of docs/applications.md refuses another e-mail with its message", async () => {
   const [example] = /create function internal\.check_new_email[^`]*/.exec(GUIDE)!;
   await client.sql(example);
   await post("/auth/register", { name: "Fay", email: "fay@example.com", password: PASSWORD });
@@ -69,7 +69,7 @@ test("new_email of docs/hooks.md refuses another e-mail with its message", async
   await client.sql("select auth.use_hook('new_email', null)");
 });
 
-test("claims of docs/hooks.md has the rights of an e-mail only after it is confirmed", async () => {
+test("claims of docs/applications.md has the rights of an e-mail only after it is confirmed", async () => {
   await client.sql(exampleOf("## Claims from a table of yours"));
   await client.sql("insert into internal.staff values ('may@example.com', 7)");
   await post("/auth/register", { name: "May", email: "May@example.com", password: PASSWORD });
@@ -83,7 +83,7 @@ test("claims of docs/hooks.md has the rights of an e-mail only after it is confi
   await client.sql("select auth.use_hook('claims', null)");
 });
 
-test("the triggers of docs/hooks.md keep name and e-mail of an account like those of the user", async () => {
+test("the triggers of docs/applications.md keep name and e-mail of an account like those of the user", async () => {
   await client.sql(`
     drop trigger _300_login_email_insert on public.users; drop trigger _300_login_email_update on public.users;
     drop trigger _600_email on public.users; drop trigger _600_name on public.users`);
@@ -104,7 +104,7 @@ test("the triggers of docs/hooks.md keep name and e-mail of an account like thos
   ).rejects.toThrow("email already registered");
 });
 
-test("the trigger of docs/hooks.md makes accounts for users whom another application adds, and for no others", async () => {
+test("the trigger of docs/applications.md makes accounts for users whom another application adds, and for no others", async () => {
   await client.sql(exampleOf("### While another application adds users"));
   const [hal] = await client.sql("insert into users (name, email) values ('Hal', 'hal@example.com') returning id");
   expect(await client.sql("select auth.has_account($1)", hal!.id)).toEqual([{ has_account: true }]);
@@ -112,7 +112,7 @@ test("the trigger of docs/hooks.md makes accounts for users whom another applica
   expect(status).toBe(201);
 });
 
-test("the triggers of docs/hooks.md follow the passwords and e-mails of another application, and no request", async () => {
+test("the triggers of docs/applications.md follow the passwords and e-mails of another application, and no request", async () => {
   await client.sql("alter table public.users add column password_hash text");
   await client.sql(exampleOf("### While another application changes passwords and e-mails"));
   await post("/auth/register", { name: "Kim", email: "kim@example.com", password: PASSWORD });
@@ -151,7 +151,7 @@ test("the triggers of docs/hooks.md follow the passwords and e-mails of another 
   expect(await statuses(["kim.new@example.com", "U*U"])).toEqual([200]);
 });
 
-test("the triggers of docs/hooks.md sign a user out whom another application deactivates, until it activates the user again", async () => {
+test("the triggers of docs/applications.md sign a user out whom another application deactivates, until it activates the user again", async () => {
   await client.sql("alter table public.users add column is_active boolean not null default true");
   await client.sql(exampleOf("### While another application deactivates users"));
   await post("/auth/register", { name: "Jon", email: "jon@example.com", password: PASSWORD });
@@ -175,7 +175,7 @@ describe("after_sign_in", () => {
   const suspend = (id: number) => client.sql("insert into internal.suspensions values ($1, 'unpaid')", id);
   const REFUSED = "your account is suspended: unpaid";
 
-  test("of docs/hooks.md refuses each way to sign in with its message, and no attempt counts", async () => {
+  test("of docs/applications.md refuses each way to sign in with its message, and no attempt counts", async () => {
     await suspend(1);
     expect((await post("/auth/login/mail", { email: "ada@example.com" })).status).toBe(202);
     const letter = () => client.sql("delete from internal.letters returning message");
@@ -333,7 +333,7 @@ describe("after_sign_in", () => {
 });
 
 describe("send_message", () => {
-  test("of docs/hooks.md takes its e-mails once, with all that a template may name, and the service sends the others", async () => {
+  test("of docs/applications.md takes its e-mails once, with all that a template may name, and the service sends the others", async () => {
     await client.sql("delete from internal.letters");
     await post("/auth/forgot", { email: "admin@example.com", returnTo: "/welcome" });
     await expect.poll(() => client.sql("select from internal.letters")).toHaveLength(1);
