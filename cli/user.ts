@@ -38,7 +38,7 @@ Manages user accounts. The service may be running: changes take effect within a 
       --with-data                                  delete the rows of all tables that refer to the user
       --hand-over-to <login>                       let these rows refer to this user instead
   ${COMMAND} user list [<text>]           list all accounts, or those whose name, username or e-mail contains a text
-  ${COMMAND} user import <file>           import users with the hashes of their passwords (docs/bring-your-users.md); each
+  ${COMMAND} user import <file>           import users with the hashes of their passwords (docs/existing-database.md); each
                                                    line of the file is a JSON object, or it is a dump of Supabase
       --dry-run                                    check every row, and change nothing
       --report <file>                              for refused rows and reasons; default: <file>.refused.ndjson

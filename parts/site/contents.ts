@@ -5,12 +5,12 @@ import { type Doc, docAt, type Group } from "../../pages/documents.ts";
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   Start: ["README.md", "index", "CHANGELOG.md"],
-  "Frontend developers": ["graphql", "live-comments", "supabase-js", "authentication", "realtime", "errors"],
+  "Frontend developers": ["graphql", "supabase-js", "authentication", "realtime", "errors"],
   "Client developers": ["tables", "types", "resources"],
   "Application developers": ["applications", "mail"],
   DBAs: [
     ...["existing-database", "database-application", "dba-guide", "migrations", "advisor"],
-    ...["from-supabase", "from-hasura", "from-postgraphile", "from-postgrest", "bring-your-users"],
+    ...["from-supabase", "from-hasura", "from-postgraphile", "from-postgrest"],
   ],
   Operators: [
     ...["deployment", "configuration", "settings", "operations"],

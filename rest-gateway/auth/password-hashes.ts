@@ -2,7 +2,7 @@ import { createCipheriv, createHash, pbkdf2, scrypt, timingSafeEqual } from "nod
 import { promisify } from "node:util";
 
 // The hashes of passwords that accounts may have. The service makes those of argon2id; the others are of users who were imported from
-// another system. docs/bring-your-users.md lists them.
+// another system. docs/existing-database.md lists them.
 
 /** Loaded with the first sign-in: it takes memory from the start on. */
 const library = () => import("@node-rs/argon2");

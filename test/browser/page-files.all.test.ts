@@ -12,7 +12,7 @@ import { JWT_SECRET, startTestService, type TestService } from "../support/servi
 import { POLL } from "../support/until.ts";
 
 /** The files of a page that the documents print: "```ts session.ts". */
-const PAGES = ["authentication", "errors", "graphql", "live-comments", "supabase-js"];
+const PAGES = ["authentication", "database-application", "errors", "graphql", "supabase-js"];
 const PRINTED = PAGES.flatMap((page) => [
   ...readFileSync(`docs/${page}.md`, "utf8").matchAll(/^```ts (\S+\.ts)\n([\s\S]*?)^```$/gm),
 ]).map(([, name, text]) => [name!, text!] as const);
@@ -22,7 +22,7 @@ const FILES = readdirSync("demo/pages/live").map(
 );
 /** The components that put the files of a client together: "```tsx apollo-page.tsx". */
 const COMPONENTS = new Map(
-  [...readFileSync("docs/live-comments.md", "utf8").matchAll(/^```tsx (\S+\.tsx)\n([\s\S]*?)^```$/gm)].map(
+  [...readFileSync("docs/database-application.md", "utf8").matchAll(/^```tsx (\S+\.tsx)\n([\s\S]*?)^```$/gm)].map(
     ([, name, text]) => [name!, text!],
   ),
 );

@@ -70,7 +70,7 @@ describe.skipIf(!installed)("the start page", () => {
   test.each([390, 1280])("nothing lies under a button to copy, also of a document, %i pixels wide", async (width) => {
     const { page } = await open("/");
     await page.setViewportSize({ width, height: 800 });
-    for (const path of ["/", "/docs/tables", "/docs/live-comments"]) {
+    for (const path of ["/", "/docs/tables", "/docs/database-application"]) {
       await page.goto(service.url + path);
       await page.locator(".copy").first().waitFor({ state: "attached" });
       const [buttons, covered] = await page.evaluate(COVERED);

@@ -68,7 +68,7 @@ afterAll(async () => {
   await old.drop();
 });
 
-test("the examples of docs/bring-your-users.md import users, who sign in with their passwords", async () => {
+test("the examples of docs/existing-database.md import users, who sign in with their passwords", async () => {
   await writeFile(join(folder, "firebase.json"), JSON.stringify(FIREBASE));
   await writeFile(join(folder, "dump.sql"), DUMP);
   await writeFile(join(folder, "pg_dump"), "#!/bin/sh\ncat dump.sql\n", { mode: 0o700 });
@@ -89,8 +89,9 @@ test("the examples of docs/bring-your-users.md import users, who sign in with th
     FIREBASE_SIGNER_KEY,
     APPLICATION: join(process.cwd(), "demo"),
   };
-  const text = await readFile("docs/bring-your-users.md", "utf8");
-  const blocks = [...text.matchAll(/^```(sh|js|sql)\n([\s\S]*?)^```$/gm)].slice(1);
+  const page = await readFile("docs/existing-database.md", "utf8");
+  const [, text] = page.split("## Bring your users\n");
+  const blocks = [...text!.matchAll(/^```(sh|js|sql)\n([\s\S]*?)^```$/gm)].slice(1);
   let output = "";
   for (const [, language, code] of blocks) {
     if (language === "sql") await owner.query(code!);
@@ -115,12 +116,12 @@ test("the examples of docs/bring-your-users.md import users, who sign in with th
   expect((await signIn("former@import.example", "U*U")).ok).toBe(false);
 });
 
-test("docs/bring-your-users.md lists the parameters of auth.add_account", async () => {
+test("docs/existing-database.md lists the parameters of auth.add_account", async () => {
   const { rows } = await service.database.owner.query(`
     select a.name, format_type(a.type, null) as type, a.place <= p.pronargs - p.pronargdefaults as "isRequired"
     from pg_proc as p, unnest(p.proargnames, p.proargtypes::oid[]) with ordinality as a (name, type, place)
     where p.oid = 'auth.add_account'::regproc order by a.place`);
-  const text = await readFile("docs/bring-your-users.md", "utf8");
+  const text = await readFile("docs/existing-database.md", "utf8");
   const [, table] = /^\| Parameter \| Type [^\n]*\n([\s\S]*?)\n\n/m.exec(text)!;
   const listed = table!
     .split("\n")

@@ -116,7 +116,8 @@ test.skipIf(!installed)(
   async () => {
     const [{ port, commands }, clone] = await Promise.all([startDebianServer(), createClone()]);
     const page = await readFile(join(PROJECT, "docs/existing-database.md"), "utf8");
-    const script = scriptOf(page)
+    const [steps] = page.split("## Modules of the service\n");
+    const script = scriptOf(steps!)
       .replaceAll("127.0.0.1:5432", `127.0.0.1:${port}`)
       .replace(/(?<=127\.0\.0\.1:|PORT=)3000/g, String(await findFreePort()));
     const env = {

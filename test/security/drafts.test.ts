@@ -4,8 +4,8 @@ import { connect } from "../support/graphql-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
-/** The policies that docs/live-comments.md prints. */
-const [, POLICIES] = /^```sql drafts\n([\s\S]*?)^```$/m.exec(readFileSync("docs/live-comments.md", "utf8"))!;
+/** The policies that docs/database-application.md prints. */
+const [, POLICIES] = /^```sql drafts\n([\s\S]*?)^```$/m.exec(readFileSync("docs/database-application.md", "utf8"))!;
 const READERS = [undefined, "bob", "ada"] as const;
 
 let service: TestService;
@@ -44,11 +44,11 @@ async function readDraft(as?: DemoUser) {
 const ALL = { article: "A secret draft", isListed: true, isFound: true, rows: 1, comments: 1 };
 const NOTHING = { article: null, isListed: false, isFound: false, rows: 0, comments: 0 };
 
-test("in the demo, everyone reads drafts, as README.md and docs/live-comments.md say", async () => {
+test("in the demo, everyone reads drafts, as README.md and docs/database-application.md say", async () => {
   for (const reader of READERS) expect(await readDraft(reader)).toEqual(ALL);
 });
 
-test("with the policies of docs/live-comments.md, drafts and their comments are read by their author only, until they are published", async () => {
+test("with the policies of docs/database-application.md, drafts and their comments are read by their author only, until they are published", async () => {
   await service.database.owner.query(POLICIES!);
   for (const reader of [undefined, "bob"] as const) await expect.poll(() => readDraft(reader), POLL).toEqual(NOTHING);
   expect(await readDraft("ada")).toEqual(ALL);

@@ -247,7 +247,7 @@ $$;
 comment on function auth.add_account(
   auth.user_id, text, text, text, text, text, timestamptz, timestamptz) is $$
 For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
-e-mail, the user signs in with the e-mail. The password is a hash in a form of docs/bring-your-users.md;
+e-mail, the user signs in with the e-mail. The password is a hash in a form of docs/existing-database.md;
 without one, the user signs in with an identity of a provider.
 $$;
 

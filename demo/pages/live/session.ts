@@ -3,7 +3,7 @@ type Tokens = { readonly accessToken: string; readonly refreshToken: string; rea
 /** `id`: of the sign-in, whose tokens change. */
 type Session = Omit<Tokens, "expiresIn"> & { readonly id: string; readonly user: User; readonly expiresAt: number };
 
-/** Before the paths of the service: empty if the page has its origin, or a proxy as in live-comments.md. */
+/** Before the paths of the service: empty if the page has its origin, or a proxy as in docs/database-application.md. */
 export const API = "";
 const KEY = "session";
 

@@ -40,7 +40,7 @@ async function withoutAccount(client: pg.Client): Promise<string | null> {
   const ids = `${users.key} ${first}${without > SHOWN ? ", …" : ""}`;
   return (
     `${without} of ${all} rows of ${users.table} have no account (${ids}), so these users cannot sign in: give them one with select auth.try_add_account(…), ` +
-    "as in db/accounts.sql of init --database and docs/bring-your-users.md; its warnings say why a user gets none"
+    "as in db/accounts.sql of init --database and docs/existing-database.md; its warnings say why a user gets none"
   );
 }
 

@@ -41,7 +41,7 @@ from ${table.sql} as u`;
 --   echo '--!include ${LATER}' | tee -a db/schema/schema.sql >> db/migrations/current.sql`
       : `put it into a migration of your tool, and, if another\n-- application goes on adding users, db/${LATER}.`
   }
-${FALLBACKS}-- All parameters: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".
+${FALLBACKS}-- All parameters: node_modules/content-service/docs/existing-database.md, "From a table in the same database".
 select ${[select, hasEmail].filter((text) => text !== "").join("\nwhere ")};
 `;
   const where = [`${id} = new.${id.slice("u.".length)}`, hasEmail].filter((text) => text !== "").join(" and ");

@@ -185,7 +185,7 @@ describe("/docs/…", () => {
   });
 
   test("files of a page have their name, and code of each language its colours", async () => {
-    const page = await text("/docs/live-comments");
+    const page = await text("/docs/database-application");
     for (const name of ["comments.ts", "urql-page.tsx"])
       expect(page).toMatch(new RegExp(`<p class="file">${name}</p><pre tabindex="0"><code><span class="hljs-`));
   });
