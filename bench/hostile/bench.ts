@@ -96,6 +96,8 @@ async function measure(
 ): Promise<Sample> {
   await using server = await startServer(PROGRAM, database);
   const load = { address: server.address, requests: reads.requests(), rate: READ_RATE, connections: READ_CONNECTIONS };
+  // A process that has just started is slow at first.
+  await applyOpenLoad({ ...load, seconds: WARM_UP_SECONDS }, signal);
   const before = await applyOpenLoad({ ...load, seconds: BEFORE_SECONDS }, signal);
   progress(`before: p99 ${before.admittedP99.toFixed(1)} ms`);
   const arrivals = new Map<number, number>();
@@ -119,6 +121,7 @@ async function measure(
 
 const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0);
 
+const WARM_UP_SECONDS = 10;
 const BEFORE_SECONDS = Number(process.env.BEFORE ?? 30);
 
 function isRunning(pid: number): boolean {

@@ -15,7 +15,8 @@ const PROGRAM: Program = {
   name: "ours",
   about: "server.ts as `npm start` runs it, with higher limits for one IP address",
   base: "",
-  command: (database, port) => ourCommand(database, port, { INSTANCE_ID: "bench", MAX_CONNECTIONS: NO_LIMIT }),
+  command: (database, port) =>
+    ourCommand(database, port, { INSTANCE_ID: "bench", MAX_CONNECTIONS: NO_LIMIT, CLIENT_MEMORY: "0" }),
 };
 
 const TEAM = 10;
