@@ -2,13 +2,14 @@ import type { JwtPayload } from "jsonwebtoken";
 import jwt from "jsonwebtoken";
 import { bytesOf, Cache } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
+import { StacklessError, withoutStacks } from "../problems/stackless.ts";
 import type { Key } from "./keys.ts";
 
 /** What is wrong with an invalid token: a claim, the token itself, or that no secret is configured to verify it. */
 export type TokenFault = { readonly part: "claims" | "token" | "secret"; readonly message: string };
 
 /** Why a token is refused. */
-export class TokenError extends Error {
+export class TokenError extends StacklessError {
   readonly reason: "expired" | "invalid";
   /** Null when the reason says everything. */
   readonly fault: TokenFault | null;
@@ -101,7 +102,7 @@ const hasExpired = ({ expiresAt }: Caller) => expiresAt !== null && expiresAt <=
  */
 export function headerOf(token: string): jwt.JwtHeader | null {
   try {
-    const header = jwt.decode(token, { complete: true })?.header ?? null;
+    const header = withoutStacks(() => jwt.decode(token, { complete: true }))?.header ?? null;
     return header?.crit === undefined ? header : null;
   } catch {
     return null;
@@ -125,7 +126,7 @@ export const maySign = ({ algorithm, kid }: Key, header: jwt.JwtHeader): boolean
 export function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
   try {
     const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
-    const claims = jwt.verify(token, verify, options);
+    const claims = withoutStacks(() => jwt.verify(token, verify, options));
     return typeof claims === "object" && claims !== null && !Array.isArray(claims) ? claims : null;
   } catch {
     return null;

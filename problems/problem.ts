@@ -1,5 +1,6 @@
 import { CREDENTIALS } from "./credentials.ts";
 import { REASONS, type Reason, type RestCode } from "./reasons.ts";
+import { StacklessError } from "./stackless.ts";
 
 /** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
 export type Fault = {
@@ -59,17 +60,16 @@ type Given<R extends Reason> = [BlankOf<R>] extends [never]
  * Every error that is meant for a client. It is thrown where it is detected; the interface that sends the response gives it the
  * status, code and text that the interface has for the reason.
  */
-export class Problem extends Error {
+export class Problem extends StacklessError {
   readonly reason: Reason;
   readonly more: More;
 
   /** Created by `problem`. */
   constructor(reason: Reason, more: More) {
-    // For a mistake of a caller the stack is never read, and to capture it takes ten times as long as the rest.
-    const { stackTraceLimit } = Error;
-    if (REASONS[reason][0] < 500) Error.stackTraceLimit = 0;
-    super(more.message ?? filled(REASONS[reason][2], more), "cause" in more ? { cause: more.cause } : undefined);
-    Error.stackTraceLimit = stackTraceLimit;
+    const [status, , text] = REASONS[reason];
+    // Nobody reads the stack of a mistake of a caller.
+    const options = { hasStack: status >= 500, ...("cause" in more && { cause: more.cause }) };
+    super(more.message ?? filled(text, more), options);
     this.reason = reason;
     this.more = more;
   }

@@ -1,7 +1,9 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { Tokens } from "../../identity/tokens.ts";
+import { TokenError } from "../../identity/verified-tokens.ts";
 import { problem } from "../../problems/problem.ts";
-import { startTestService } from "../support/service.ts";
+import { JWT_SECRET, startTestService } from "../support/service.ts";
 
 async function start() {
   const lines: any[] = [];
@@ -34,6 +36,35 @@ test("of many refusals of one client with one reason, the log has a few lines wi
   expect(requests().map(({ status }) => status)).toContain(401);
   expect(await counted(404)).toBe(101);
   expect(await counted(401)).toBe(1);
+});
+
+test("a token that is not valid is refused without a stack, also by the library that reads it", () => {
+  const tokens = new Tokens({
+    secret: JWT_SECRET,
+    privateKey: "",
+    audience: "",
+    anonymousRole: "anon",
+    accessSeconds: 60,
+  });
+  const captured: unknown[] = [];
+  const { prepareStackTrace } = Error;
+  Error.prepareStackTrace = (error, frames) => void (frames.length > 0 && captured.push(error));
+  onTestFinished(() => {
+    Error.prepareStackTrace = prepareStackTrace;
+  });
+  const refusals = ["eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "no token", `${tokens.issueKey("anon")}x`].map((token) => {
+    try {
+      return tokens.verify(token);
+    } catch (error) {
+      return [error instanceof TokenError, (error as Error).stack];
+    }
+  });
+  expect(refusals).toEqual([
+    [true, undefined],
+    [true, undefined],
+    [true, undefined],
+  ]);
+  expect(captured).toEqual([]);
 });
 
 test("a problem of a caller has no stack, that of the service has one", () => {
