@@ -381,6 +381,11 @@ export const SETTINGS = {
     "",
     "URL of the application's pages for sign-in and accounts. Links in e-mails lead to pages below it, such as https://app.example.com/account/reset?token=…, and the part account-pages is not served. When unset, they lead to /auth/link.",
   ),
+  STORAGE_URL: setting(
+    orUnset(httpUrl),
+    "",
+    "URL of a storage server, such as http://storage:5000, to which /storage/v1 passes requests. It checks the tokens itself, with JWT_SECRET. When unset, /storage/v1 is 404.",
+  ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",

@@ -11,6 +11,7 @@ export const PARTS: readonly ListedPart[] = [
   { name: "development", load: async () => (await import("./development/part.ts")).development, commands: development },
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
+  { name: "supabase-paths", load: async () => (await import("./supabase-paths/part.ts")).supabasePaths },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
   { name: "mail", load: async () => (await import("./mail/part.ts")).mail, commands: mailCommands },
   { name: "federated", load: async () => (await import("./federated/part.ts")).federated },

@@ -93,6 +93,7 @@ export const REQUESTS = {
     "the subscriptions of your IP address are too large: end some, and subscribe again",
   ],
   "too many requests": [429, "RATE_LIMITED", "too many requests: try again in {retryAfter} s"],
+  "storage unavailable": [503, "INTERNAL_ERROR", "the storage server does not respond: try again"],
   "too many connections": [503, "INTERNAL_ERROR", "the service has too many open connections: try again"],
   "too many connections of the address": [
     429,

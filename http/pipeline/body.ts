@@ -213,7 +213,8 @@ export function readToEnd(request: IncomingMessage, response: ServerResponse): v
   });
 }
 
-function discardRest(request: IncomingMessage): void {
+/** Reads what is left of a body, and forgets it. */
+export function discardRest(request: IncomingMessage): void {
   const { network, bulk } = readingOf(request);
   discard(request, network, bulk);
   request.resume();

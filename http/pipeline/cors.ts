@@ -8,7 +8,7 @@ const MAX_AGE_SECONDS = 600;
 export const allowsOrigin = (allowed: readonly string[]) => (origin: string) =>
   allowed.includes("*") || allowed.includes(origin);
 
-const EXPOSED_HEADERS = [
+export const EXPOSED_HEADERS = [
   "WWW-Authenticate",
   "Accept-Query",
   "X-Request-Id",

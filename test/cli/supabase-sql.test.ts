@@ -18,7 +18,7 @@ test.each([
   ["comment on schema graphql is '@graphql'", /\/graphql/],
   ['create extension if not exists "pg_net" with schema "extensions"', /does not use this extension/],
   ['CREATE EXTENSION IF NOT EXISTS "supabase_vault" WITH SCHEMA "vault"', /does not use this extension/],
-  ["delete from auth.sessions", /supabase\.auth\.admin/],
+  ["delete from auth.refresh_tokens", /supabase\.auth\.admin/],
   ["alter role authenticator set pgrst.db_schemas = 'public'", /DB_SCHEMAS/],
   ["alter database postgres set timezone to 'UTC'", /current_database/],
   ["BEGIN", /each migration is a transaction/],
@@ -41,6 +41,7 @@ test.each([
   ["create function f() returns void language sql as $$ delete from storage.objects $$", /storage server/],
   ["create table photos (id uuid references storage.objects)", /storage server/],
   ["create policy p on a as restrictive using (exists (select from auth.mfa_factors))", /aal/],
+  ["create policy p on a using (exists (select from auth.sessions))", /session_id/],
   [`create policy "q" on a as restrictive for all using (exists (select from storage.objects))`, /storage server/],
   ["copy public.plots (id) from stdin", /psql/],
 ])("%s stays, and is listed", (sql, instead) => {

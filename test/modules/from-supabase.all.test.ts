@@ -66,7 +66,7 @@ test("init lists what is not served by file and line, with what to use instead",
     config.toml:22  the provider github
   Instead: nothing, the service does not use this extension
     migrations/20260112093000_plots.sql:3  CREATE EXTENSION IF NOT EXISTS "pg_graphql" WITH SCHEMA "graphql" (a comment now)
-  Instead: a storage server beside the service; the service has no files
+  Instead: a storage server beside the service, named in STORAGE_URL; the service has no files
     migrations/20260120101500_photos.sql:1  insert into storage.buckets (id, name) values ('photos', 'photos') (a comment now)
     migrations/20260120101500_photos.sql:2  create policy "members add photos" on storage.objects for insert to au… (a comment now)
   Instead: a task: tasks.run(…) in SQL, and fetch in tasks/ (docs/applications.md, Tasks)
@@ -136,6 +136,14 @@ test("a trigger on auth.users makes the profile of a user who signs up, and the 
       raw_app_meta_data: { provider: "email", providers: ["email"] },
     },
   ]);
+
+  const sessions = `select created_at <= updated_at as "isUsed", not_after > now() as "isOpen", ip is not null as "hasAddress"
+    from auth.sessions where user_id = '${id}'`;
+  const open = { isUsed: true, isOpen: true, hasAddress: true };
+  expect(await sql(sessions)).toEqual([open, open]);
+  await sql(`delete from auth.sessions where user_id = '${id}'`);
+  expect(await sql(sessions)).toEqual([]);
+  expect((await eve.auth.refreshSession()).error).toMatchObject({ name: "AuthApiError" });
 
   const nameless = { email: "bob@garden.example", password: PASSWORD, options: { data: { full_name: "" } } };
   expect((await client().auth.signUp(nameless)).error).not.toBeNull();

@@ -57,6 +57,7 @@ const READERS = {
   "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
   "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",
   "parts/supabase-auth/router.ts": "passes it on",
+  "parts/supabase-paths/storage-server.ts": "passes it on, as x-forwarded-for",
   "rest-gateway/resources/": "passes it to the registration",
 };
 

@@ -34,6 +34,8 @@ test.each([
   ["/auth/login", "auth"],
   ["/auth/v1/token?grant_type=password", "supabase-auth"],
   ["/auth/v1", "supabase-auth"],
+  ["/storage/v1/object/notes/a.txt", "supabase-paths"],
+  ["/graphql/v1", "supabase-paths"],
   ["/auth/v10", "auth"],
   ["/users", "resources"],
   ["/articles/7/comments?page=2", "resources"],

@@ -34,7 +34,10 @@ const GRANTOR = new RegExp(`\\b(default\\s+privileges)\\s+for\\s+(?:role|user)\\
 
 /** What statements of Supabase projects need that the service does not have. */
 const RULES: readonly Rule[] = [
-  { pattern: inSchema("storage"), instead: "a storage server beside the service; the service has no files" },
+  {
+    pattern: inSchema("storage"),
+    instead: "a storage server beside the service, named in STORAGE_URL; the service has no files",
+  },
   {
     pattern: inSchema("vault", "pgsodium"),
     instead: "environment variables, which tasks and routes read (environment in content-service.config.ts)",
@@ -63,7 +66,7 @@ const RULES: readonly Rule[] = [
   },
   {
     pattern: new RegExp(
-      `${inSchema("supabase_migrations").source}|(?<![\\w."'/])"?auth"?\\."?(?:sessions|refresh_tokens|audit_log_entries|flow_state|one_time_tokens|sso_\\w+|saml_\\w+)\\b`,
+      `${inSchema("supabase_migrations").source}|(?<![\\w."'/])"?auth"?\\."?(?:refresh_tokens|audit_log_entries|flow_state|one_time_tokens|sso_\\w+|saml_\\w+)\\b`,
       "i",
     ),
     instead: "supabase.auth.admin",
@@ -71,6 +74,11 @@ const RULES: readonly Rule[] = [
   {
     pattern: /\bauth"?\."?mfa_factors\b/i,
     instead: "auth.jwt() ->> 'aal' in policies: callers may not read this view, and functions of the owner may",
+    stays: true,
+  },
+  {
+    pattern: /\bauth"?\."?sessions\b/i,
+    instead: "auth.jwt() ->> 'session_id' in policies: callers may not read this view, and functions of the owner may",
     stays: true,
   },
   {

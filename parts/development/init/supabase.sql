@@ -146,6 +146,29 @@ create view auth.mfa_factors as
     (f.factor ->> 'created_at')::timestamptz as created_at,
     (f.factor ->> 'updated_at')::timestamptz as updated_at
   from auth.users as u, jsonb_array_elements(hooks.public_user(u.id) -> 'factors') as f (factor);
+create function hooks.sessions_of(id uuid) returns jsonb
+language plpgsql stable set search_path = '' as $$
+begin
+  -- Every session that has not expired, however long ago it was used.
+  return auth_api.list_sessions(id, now(), interval '100 years');
+end $$;
+create view auth.sessions as
+  select (s.session ->> 'id')::uuid as id,
+    u.id as user_id,
+    (s.session ->> 'createdAt')::timestamptz as created_at,
+    (s.session ->> 'lastUsedAt')::timestamptz as updated_at,
+    (s.session ->> 'expiresAt')::timestamptz as not_after,
+    (s.session ->> 'lastUsedAt')::timestamp as refreshed_at,
+    s.session ->> 'device' as user_agent,
+    (s.session ->> 'network')::inet as ip
+  from auth.users as u, jsonb_array_elements(hooks.sessions_of(u.id)) as s (session);
+-- Whoever may delete a row signs the user out there.
+create function hooks.end_session() returns trigger language plpgsql set search_path = '' as $$
+begin
+  return case when auth_api.end_session(old.user_id, old.id, now()) then old end;
+end $$;
+create trigger end_session instead of delete on auth.sessions for each row execute function hooks.end_session();
+revoke execute on function hooks.sessions_of(uuid), hooks.end_session() from public;
 -- db/seed.sql runs at each start, and fills the database once.
 create table hooks.seeds (seeded_at timestamptz not null default now());
 set search_path = "$user", public, extensions;
