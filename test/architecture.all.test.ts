@@ -380,7 +380,16 @@ const INTERNAL_ERRORS = [
     "MissingServer",
   ],
   ...["NameConflict", "NotCompiled", "OutboundError", "QuestionFault", "RefusedRecord"],
-  ...["SignatureError", "SlotTaken", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded"],
+  ...[
+    "SignatureError",
+    "SlotTaken",
+    "StacklessError",
+    "TokenError",
+    "TooManyTables",
+    "TracingError",
+    "UnusableHash",
+    "WatchEnded",
+  ],
   ...["SchemaFault", "XmlError"],
 ];
 const matchesIn = (pattern: RegExp) =>
