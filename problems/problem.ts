@@ -67,7 +67,7 @@ export class Problem extends StacklessError {
   /** Created by `problem`. */
   constructor(reason: Reason, more: More) {
     const [status, , text] = REASONS[reason];
-    // Nobody reads the stack of a mistake of a caller.
+    // The stack of a mistake of a caller is never read.
     const options = { hasStack: status >= 500, ...("cause" in more && { cause: more.cause }) };
     super(more.message ?? filled(text, more), options);
     this.reason = reason;

@@ -1,6 +1,6 @@
 /**
- * Runs what may fail for a mistake of a caller, and creates errors whose stacks nobody reads: to capture a stack takes ten times as long
- * as the rest. `run` returns without waiting for anything.
+ * Runs what may fail for a mistake of a caller, and creates errors whose stacks are never read: to capture a stack takes ten times as
+ * long as the rest. `run` is not asynchronous.
  */
 export function withoutStacks<Result>(run: () => Result): Result {
   const { stackTraceLimit } = Error;

@@ -137,9 +137,9 @@ test("a trigger on auth.users makes the profile of a user who signs up, and the 
     },
   ]);
 
-  const sessions = `select created_at <= updated_at as "isUsed", not_after > now() as "isOpen", ip is not null as "hasAddress"
+  const sessions = `select created_at <= updated_at as "isUsed", not_after > now() as "isOpen", ip is not null and refreshed_at > now() at time zone 'UTC' - interval '1 hour' as "isRecent"
     from auth.sessions where user_id = '${id}'`;
-  const open = { isUsed: true, isOpen: true, hasAddress: true };
+  const open = { isUsed: true, isOpen: true, isRecent: true };
   expect(await sql(sessions)).toEqual([open, open]);
   await sql(`delete from auth.sessions where user_id = '${id}'`);
   expect(await sql(sessions)).toEqual([]);

@@ -158,11 +158,11 @@ create view auth.sessions as
     (s.session ->> 'createdAt')::timestamptz as created_at,
     (s.session ->> 'lastUsedAt')::timestamptz as updated_at,
     (s.session ->> 'expiresAt')::timestamptz as not_after,
-    (s.session ->> 'lastUsedAt')::timestamp as refreshed_at,
+    (s.session ->> 'lastUsedAt')::timestamptz at time zone 'UTC' as refreshed_at,
     s.session ->> 'device' as user_agent,
     (s.session ->> 'network')::inet as ip
   from auth.users as u, jsonb_array_elements(hooks.sessions_of(u.id)) as s (session);
--- Whoever may delete a row signs the user out there.
+-- Deleting a row ends the session.
 create function hooks.end_session() returns trigger language plpgsql set search_path = '' as $$
 begin
   return case when auth_api.end_session(old.user_id, old.id, now()) then old end;
