@@ -102,7 +102,7 @@ export async function readRows(
 
 async function tryRows(owner: pg.Client, { sql, hasPlaces, label }: Table) {
   const place = hasPlaces ? "format('tableoid = %s and ctid = %L', t.tableoid::oid, t.ctid)" : "''";
-  const order = hasPlaces ? "order by t.tableoid, t.ctid" : "";
+  const order = hasPlaces ? "order by t.tableoid, t.ctid" : 'order by to_jsonb(t)::text collate "C"';
   const { rows } = await owner.query(`
     select ${place} as place, to_jsonb(t) as values, to_jsonb(t)::text as text, count(*) over ()::int as total
     from ${sql} as t ${order} limit ${MAX_ROWS}`);
