@@ -22,8 +22,11 @@ function inUse(host: string, port: number, setting: string): string {
   return `another program listens on port ${port} of ${host}: set ${setting} to another port, or stop that program, which ${named} names`;
 }
 
-/** Milliseconds for which a connection may be idle. Responses announce it, and clients close theirs earlier. */
-export const KEEP_ALIVE = 65_000;
+/** Milliseconds for which a connection may be idle. */
+export const KEEP_ALIVE = 75_000;
+
+/** Responses announce so much less, so that a slow client does not send a request while its connection is closed here. */
+const GRACE = 10_000;
 
 /** Times in milliseconds. */
 const OPTIONS: ServerOptions = {
@@ -31,7 +34,8 @@ const OPTIONS: ServerOptions = {
   headersTimeout: 10_000,
   // How often the two above are checked.
   connectionsCheckingInterval: 2000,
-  keepAliveTimeout: KEEP_ALIVE,
+  keepAliveTimeout: KEEP_ALIVE - GRACE,
+  keepAliveTimeoutBuffer: GRACE,
 };
 
 /**
@@ -79,7 +83,7 @@ export class HttpServer {
       this.node.once("error", refuse);
       this.node.listen({ host, port, reusePort }, () => {
         this.node.off("error", refuse);
-        this.#idleCheck = setInterval(() => this.closeIdle(), this.node.keepAliveTimeout).unref();
+        this.#idleCheck = setInterval(() => this.closeIdle(), KEEP_ALIVE).unref();
         resolve();
       });
     });
