@@ -103,7 +103,6 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const whole = placeFor(request);
     let size = 0;
     /** Whether the body is complete or refused: its memory is no longer freed here. */
     let isOver = false;
@@ -111,7 +110,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     const giveUp = (error: Error) => {
       if (isOver) return;
       isOver = true;
-      for (const chunk of whole ? [...chunks, whole] : chunks) free(chunk);
+      for (const chunk of chunks) free(chunk);
       reject(error);
     };
     const refuse = (error: Problem) => {
@@ -127,16 +126,16 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
         refuse(problem("address holds too much", { retryAfter: 1 }));
       else {
         if (size <= SMALL) holding?.add(chunk.length);
-        if (whole) put(chunk, whole, size - chunk.length);
-        else chunks.push(chunk);
+        chunks.push(chunk);
         if (size > SMALL) readLater(request, chunk.length);
       }
     });
-    request.on("end", () => {
+    request.on("end", async () => {
       if (isOver) return;
       isOver = true;
+      const whole = chunks.length === 1 ? chunks[0]! : await joined(request, chunks, size);
       const found = countedOf(request);
-      const run = () => resolve(whole?.subarray(0, size) ?? (chunks.length === 1 ? chunks[0]! : joined(chunks, size)));
+      const run = () => resolve(whole);
       if (found) found.turns.add({ client: () => found.client, run });
       else run();
     });
@@ -144,28 +143,21 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   });
 }
 
-/**
- * Memory for a long body whose length is known, into which its parts are copied as they arrive: to copy all of them at the end takes
- * long. What is not used is not there.
- */
-function placeFor({ headers }: IncomingMessage): Buffer | null {
-  const length = Number(headers["content-length"] ?? 0);
-  return length > LONG ? Buffer.allocUnsafeSlow(length) : null;
+/** Copies the parts of a body to one place, those of a long body in several turns: each page of new memory takes some microseconds. */
+async function joined(request: IncomingMessage, chunks: readonly Buffer[], size: number): Promise<Buffer> {
+  const whole = Buffer.allocUnsafeSlow(size);
+  const { network, bulk } = readingOf(request);
+  let at = 0;
+  for (const chunk of chunks) {
+    if (size > LONG) await new Promise<void>((resolve) => bulk.next(network, 0, resolve));
+    at += chunk.copy(whole, at);
+    free(chunk);
+  }
+  return whole;
 }
 
-/** Bytes of a body that arrives in several parts. */
+/** Bytes of a body that is copied in several turns of the event loop. */
 const LONG = 262_144;
-
-function put(chunk: Buffer, whole: Buffer, at: number): void {
-  chunk.copy(whole, at);
-  free(chunk);
-}
-
-function joined(chunks: Buffer[], size: number): Buffer {
-  const bytes = Buffer.concat(chunks, size);
-  for (const chunk of chunks) free(chunk);
-  return bytes;
-}
 
 /** Of requests whose bodies are not counted. */
 const UNCOUNTED = { network: "", bulk: new Bulk() };

@@ -96,3 +96,33 @@ describe("the chunks of a long body are freed", () => {
     await expect.poll(() => areFree(chunks), POLL).toBe(true);
   });
 });
+
+test("a body takes only the memory of what has arrived, and becomes one text in several turns", async () => {
+  const size = 16_000_000;
+  const sent = Buffer.from(Array.from({ length: size / 8 }, (_, i) => String(i).padStart(8, "0")).join(""));
+  const { promise: received, resolve } = Promise.withResolvers<[IncomingMessage, Promise<Buffer>]>();
+  const server = createServer((request) => resolve([request, readBytes(request, size)])).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  const before = process.memoryUsage().arrayBuffers;
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
+  socket.write(sent.subarray(0, 100_000));
+  const [request, body] = await received;
+  await expect.poll(() => socket.bytesWritten, POLL).toBeGreaterThan(100_000);
+  for (let i = 0; i < 50; i++) await turn();
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1_000_000);
+
+  socket.write(sent.subarray(100_000));
+  await once(request, "end");
+  let turns = 0;
+  let isWhole = false;
+  const whole = body.finally(() => {
+    isWhole = true;
+  });
+  for (; !isWhole; turns++) await turn();
+  expect((await whole).equals(sent)).toBe(true);
+  expect(turns).toBeGreaterThan(20);
+});
