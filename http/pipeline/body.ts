@@ -102,7 +102,8 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     return Promise.reject(problem("body too large", { size: maxSize }));
   }
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    const parts = new BodyParts();
+    const chunks = parts.all;
     let size = 0;
     /** Whether the body is complete or refused: its memory is no longer freed here. */
     let isOver = false;
@@ -126,7 +127,7 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
         refuse(problem("address holds too much", { retryAfter: 1 }));
       else {
         if (size <= SMALL) holding?.add(chunk.length);
-        chunks.push(chunk);
+        parts.add(chunk);
         if (size > SMALL) readLater(request, chunk.length);
       }
     });
@@ -141,6 +142,42 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
     });
     request.on("error", giveUp);
   });
+}
+
+/** Parts of fewer bytes than BLOCK are copied to blocks, from the one after FEW on. */
+const [FEW, BLOCK] = [16, 16_384];
+
+/** What has arrived of a body. A client may send it in millions of parts, and each that is kept takes some hundred bytes besides its own. */
+class BodyParts {
+  /** In order. */
+  readonly all: Buffer[] = [];
+  /** What is left of the block at the end. */
+  #room = Buffer.alloc(0);
+
+  add(part: Buffer): void {
+    if (part.length >= BLOCK || this.all.length < FEW) {
+      this.#closeBlock();
+      this.all.push(part);
+      return;
+    }
+    for (let at = 0; at < part.length; ) {
+      if (this.#room.length === 0) {
+        this.#room = Buffer.allocUnsafeSlow(BLOCK);
+        this.all.push(this.#room);
+      }
+      const copied = part.copy(this.#room, 0, at);
+      this.#room = this.#room.subarray(copied);
+      at += copied;
+    }
+    // Not at once: the parser is still in it.
+    setImmediate(free, part);
+  }
+
+  #closeBlock(): void {
+    if (this.#room.length === 0) return;
+    this.all.push(this.all.pop()!.subarray(0, BLOCK - this.#room.length));
+    this.#room = this.#room.subarray(this.#room.length);
+  }
 }
 
 /** Copies the parts of a body to one place, those of a long body in several turns: each page of new memory takes some microseconds. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { POLL } from "../support/until.ts";
 
@@ -125,4 +125,25 @@ test("a body takes only the memory of what has arrived, and becomes one text in 
   for (; !isWhole; turns++) await turn();
   expect((await whole).equals(sent)).toBe(true);
   expect(turns).toBeGreaterThan(20);
+});
+
+test("a body in parts of few bytes keeps its order, and takes little more memory than its text", async () => {
+  const texts = Array.from({ length: 40_000 }, (_, i) =>
+    i % 7000 === 0 ? `${i} long `.repeat(i === 0 ? 1000 : 4000) : String(i % 10),
+  );
+  const { promise, resolve } = Promise.withResolvers<[Promise<Buffer>]>();
+  const server = createServer((request) => resolve([readBytes(request, 10_000_000)])).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  socket.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const [body] = await promise;
+  const copied = vi.spyOn(Buffer, "allocUnsafeSlow");
+  onTestFinished(() => copied.mockRestore());
+  socket.write(`${texts.map((text) => `${text.length.toString(16)}\r\n${text}\r\n`).join("")}0\r\n\r\n`);
+  expect((await body).toString()).toBe(texts.join(""));
+  // One for each 16 kB, and the whole.
+  expect(copied.mock.calls.length).toBeLessThan(25);
+  expect(copied.mock.calls.length).toBeGreaterThan(2);
 });
