@@ -18,6 +18,11 @@ export class TokenError extends StacklessError {
     this.reason = reason;
     this.fault = fault;
   }
+
+  /** Whether time alone cannot make the token valid, as it does if a claim says that it is not valid yet. */
+  get isFinal(): boolean {
+    return this.reason === "expired" || this.fault === null || this.fault.part === "token";
+  }
 }
 
 /** The keys of the issuer of a token have never been read, so the token cannot be verified. */
@@ -55,6 +60,8 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
     sizeOf: (caller, token) => bytesOf(token) + 2 * bytesOf(caller),
     onEvict: () => this.use.evictions++,
   });
+  /** Tokens that will never be valid with the present keys: a client may send one again and again. */
+  readonly #refused = new Cache<TokenError>({ name: "refused tokens", sizeOf: (_, token) => bytesOf(token) });
   readonly use = { requests: 0, hits: 0, evictions: 0 };
   /** How often all tokens were forgotten. */
   version = 0;
@@ -65,10 +72,11 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
 
   /** Throws, or rejects with, TokenError. */
   callerOf(token: string): Caller | Checked {
-    const cached = this.#callers.get(token);
     this.use.requests++;
+    const cached = this.#callers.get(token) ?? this.#refused.get(token);
     if (cached === undefined) return this.#verify(token);
     this.use.hits++;
+    if (cached instanceof TokenError) throw cached;
     if (!hasExpired(cached)) return cached;
     this.#callers.delete(token);
     throw new TokenError("expired");
@@ -77,6 +85,7 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   /** Forgets all tokens. */
   clear(): void {
     this.#callers.clear();
+    this.#refused.clear();
     this.version++;
   }
 
@@ -86,11 +95,16 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   }
 
   #verify(token: string): Checked {
-    const checked = this.#check(token);
     const keep = (caller: Caller) => void this.#callers.set(token, caller);
-    if (checked instanceof Promise) checked.then(keep, () => {});
-    else keep(checked);
-    return checked;
+    try {
+      const checked = this.#check(token);
+      if (checked instanceof Promise) checked.then(keep, () => {});
+      else keep(checked);
+      return checked;
+    } catch (error) {
+      if (error instanceof TokenError && error.isFinal) this.#refused.set(token, error);
+      throw error;
+    }
   }
 }
 

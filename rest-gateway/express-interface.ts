@@ -1,18 +1,12 @@
-import type { ServerResponse } from "node:http";
 import type { Express, RequestHandler } from "express";
 import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
-import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
+import { type Destination, type Exchange, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
-import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
-
-/** Sends a problem; the common headers are already set. */
-type ProblemSender = (response: ServerResponse, problem: Problem, head: Head) => void;
-
-const sendAsRest: ProblemSender = (response, problem, head) => sendProblem(response, restAnswer(problem), head);
+import { rejectRest } from "./conventions/problem.ts";
 
 /** The form of the errors of every path that has no other one, as GraphQL, tables and `/auth/v1` have. */
 export const REST: HttpEnvelope = { reject: rejectRest };
@@ -21,26 +15,21 @@ export type ExpressInterfaceOptions = {
   readonly routers: readonly RequestHandler[];
   /** Why a request is refused before anything of it is read; null if it is not. */
   readonly refusal?: ((url: string, identity: RequestIdentity) => Problem | null) | undefined;
-  /** The form of errors; the default is that of the REST endpoints. */
-  readonly sendProblem?: ProblemSender;
+  /** Sends an error; the default is the form of the REST endpoints. */
+  readonly reject?: HttpEnvelope["reject"];
   onInternalError(error: unknown, requestId: string): void;
 };
 
 /** Endpoints and pages that are Express routers, and 404 for everything else. Without routers, Express is not asked. */
 export class ExpressInterface implements HttpInterface {
-  readonly #send: ProblemSender;
+  readonly reject: HttpEnvelope["reject"];
   readonly #options: ExpressInterfaceOptions;
   readonly #app: Express | null;
 
   constructor(options: ExpressInterfaceOptions) {
     this.#options = options;
-    this.#send = options.sendProblem ?? sendAsRest;
+    this.reject = options.reject ?? rejectRest;
     this.#app = options.routers.length > 0 ? appOf(options.routers) : null;
-  }
-
-  reject({ response, head }: Destination, problem: Problem): void {
-    setHead(response, head);
-    this.#send(response, problem, head);
   }
 
   async handle(exchange: Destination | Exchange): Promise<void> {
@@ -59,19 +48,20 @@ export class ExpressInterface implements HttpInterface {
       if (route) head.notes.route = templateOf(route.path);
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
-    const onEnd = (error: unknown = problem("no such path")) => this.#fail(error, response, head);
+    const onEnd = (error: unknown = problem("no such path")) => this.#fail(error, exchange);
     const route = () => app(request as never, response as never, onEnd);
     if ("identity" in exchange) forSender(exchange.identity, route);
     else route();
   }
 
-  #fail(error: unknown, response: ServerResponse, head: Head): void {
+  #fail(error: unknown, destination: Destination): void {
+    const { response, head } = destination;
     // The client has closed the connection, which caused the error.
     if (response.destroyed) return;
     const found = problemOf(error);
     if (found === null) this.#options.onInternalError(error, head.requestId);
     if (response.headersSent) response.destroy();
-    else this.#send(response, found ?? problem("internal error"), head);
+    else this.reject(destination, found ?? problem("internal error"));
   }
 }
 

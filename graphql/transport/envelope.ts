@@ -1,47 +1,47 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { codingOf, compress } from "../../http/pipeline/compression.ts";
-import { setHead } from "../../http/pipeline/exchange.ts";
+import type { Destination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
+import type { Problem } from "../../problems/problem.ts";
 import { codeOf } from "../execute/error-codes.ts";
 
 export type MediaType = "application/json" | "application/graphql-response+json";
 
-export type Answer = { readonly status: number; readonly body: string };
+/** In `headers`, names and values alternate. */
+export type Answer = { readonly status: number; readonly body: string; readonly headers?: readonly string[] };
 
 /** The form of the errors of GraphQL. */
 export const GRAPHQL: HttpEnvelope = {
-  reject({ request, response, head }, problem) {
-    const { status, message, more } = problem;
-    const code = codeOf(problem);
+  reject(destination, problem) {
+    const { request, head } = destination;
     head.notes.route = "/graphql";
-    head.notes.code = code;
-    setHead(response, head);
-    if (status === 503 || status === 429) response.setHeader("Retry-After", more.retryAfter ?? RETRY_SECONDS);
-    void sendAnswer(request, response, mediaTypeOf(request.headers.accept), refusal(status, code, message));
+    void sendAnswer(destination, mediaTypeOf(request.headers.accept), refusalOf(problem, destination));
   },
 };
 
-/** Sends an answer of GraphQL; the head has been set. */
-export async function sendAnswer(
-  request: IncomingMessage,
-  response: ServerResponse,
+/** Sends an answer of GraphQL. */
+export function sendAnswer(
+  { request, response, head }: Destination,
   mediaType: MediaType,
-  { status, body }: Answer,
-): Promise<void> {
-  response.appendHeader("Vary", "Accept, Accept-Encoding");
+  { status, body, headers = [] }: Answer,
+): Promise<void> | void {
+  const all = [
+    ...[...head.headers, ...headers, "Vary", "Origin, Accept, Accept-Encoding"],
+    ...["Content-Type", TYPES[mediaType], "Cache-Control", "no-store"],
+  ];
   const coding = status === 200 ? codingOf(request, mediaType, body.length) : null;
-  if (coding !== null) response.setHeader("Content-Encoding", coding);
-  // Of a large text, Node would keep a copy until the client has read it.
-  const bytes = coding !== null || body.length > LARGE ? Buffer.from(body) : body;
-  const sent = coding === null ? bytes : await compress(bytes as Buffer, coding);
-  response.writeHead(status, {
-    "Content-Type": `${mediaType}; charset=utf-8`,
-    "Content-Length": Buffer.byteLength(sent),
-    "Cache-Control": "no-store",
+  if (coding === null) return sendText(response, status, all, body);
+  all.push("Content-Encoding", coding);
+  return compress(Buffer.from(body), coding).then((bytes) => {
+    response.writeHead(status, [...all, "Content-Length", String(bytes.length)]);
+    response.end(bytes);
   });
-  response.end(sent);
 }
+
+const TYPES: Readonly<Record<MediaType, string>> = {
+  "application/json": "application/json; charset=utf-8",
+  "application/graphql-response+json": "application/graphql-response+json; charset=utf-8",
+};
 
 /** Writes a result whose `data` is JSON text, or null. */
 export function writeResult(data: string | null, errors: readonly unknown[] | undefined, extensions: object): string {
@@ -50,8 +50,16 @@ export function writeResult(data: string | null, errors: readonly unknown[] | un
   return before + (data ?? "null") + after;
 }
 
-/** In UTF-16 code units. */
-const LARGE = 65_536;
+/** The answer to a request that is refused. */
+export function refusalOf(problem: Problem, { response, head }: Destination): Answer {
+  const { status, message, more } = problem;
+  const code = codeOf(problem);
+  head.notes.code = code;
+  const headers: string[] = [];
+  if (status === 503 || status === 429) headers.push("Retry-After", String(more.retryAfter ?? RETRY_SECONDS));
+  if (status === 401 && !response.hasHeader("WWW-Authenticate")) headers.push("WWW-Authenticate", "Bearer");
+  return { ...refusal(status, code, message), headers };
+}
 
 /** The answer to a request that is not executed. */
 export function refusal(status: number, code: string, message: string, more: { requestId?: string } = {}): Answer {

@@ -3,11 +3,10 @@ import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postg
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
 import { loginRequired, type MessageContext } from "../../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
-import { contextOfExchange, type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
+import { contextOfExchange, type Exchange, type Head } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { ClientGone, RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { ClientGone } from "../../http/pipeline/response.ts";
 import { Problem, problem } from "../../problems/problem.ts";
-import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
@@ -17,6 +16,7 @@ import {
   type MediaType,
   mediaTypeOf,
   refusal,
+  refusalOf,
   sendAnswer,
   wantsEvents,
   writeResult,
@@ -45,12 +45,11 @@ export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => 
   async handle(exchange) {
     const { request, response, head } = exchange;
     head.notes.route = "/graphql";
-    setHead(response, head);
     // CORS has answered a preflight.
-    if (request.method === "OPTIONS") return void response.writeHead(204, { Allow: ALLOW }).end();
+    if (request.method === "OPTIONS") return void response.writeHead(204, [...head.headers, "Allow", ALLOW]).end();
     const mediaType = mediaTypeOf(request.headers.accept);
     const answered = await answerTo(exchange, mediaType, options);
-    if (answered) await sendAnswer(request, response, mediaType, answered);
+    if (answered) await sendAnswer(exchange, mediaType, answered);
   },
 });
 
@@ -61,13 +60,7 @@ async function answerTo(exchange: Exchange, mediaType: MediaType, options: Graph
     const graphqlRequest = await readRequest(request, response, options.limits);
     return await run(graphqlRequest, exchange, mediaType, options);
   } catch (error) {
-    if (error instanceof Problem) {
-      const { status, more } = error;
-      if (status === 503 || status === 429) response.setHeader("Retry-After", more.retryAfter ?? RETRY_SECONDS);
-      if (status === 401 && !response.hasHeader("WWW-Authenticate")) response.setHeader("WWW-Authenticate", "Bearer");
-      head.notes.code = codeOf(error);
-      return refusal(error.status, codeOf(error), error.message);
-    }
+    if (error instanceof Problem) return refusalOf(error, exchange);
     if (response.destroyed) throw error;
     const { requestId } = head;
     head.notes.code = "INTERNAL_ERROR";
@@ -116,14 +109,13 @@ async function run(
   const result = await engine.execute(operation, { caller, request: context }, gone);
   // The client has disconnected: the errors of its cancelled queries must not be logged.
   if (gone.aborted) return { status: 200, body: "" };
-  const position = result.extensions?.changePosition as string | undefined;
-  if (position !== undefined) response.setHeader("Change-Position", position);
   if (operation.kind === "query" && result.errors) throwRefusal(result.errors);
   if (result.data === undefined) return requestErrors(result.errors ?? []);
   const errors = result.errors?.map((error) => formatError(error, format()));
   const answered = answer(result, errors, caller, options.internalStatus);
   context.recipient!.atLeast(answered.body.length);
-  return answered;
+  const position = result.extensions?.changePosition as string | undefined;
+  return position === undefined ? answered : { ...answered, headers: ["Change-Position", position] };
 }
 
 /** Why the caller is anonymous although the request has a credential. Source: RFC 6750, 3.1. */

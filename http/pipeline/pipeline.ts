@@ -141,8 +141,10 @@ export class Pipeline {
       if (notes.span) endSpan(notes.span, method, status, notes);
       const level = levelOf(status);
       if (!log.isLevelEnabled(level)) return;
-      const details = detailsOf({ requestId, method, url, status, milliseconds }, notes);
-      const write = (more: number) => this.#requestLog[level](more > 0 ? { ...details, more } : details, "request");
+      const write = (more: number) => {
+        const details = detailsOf({ requestId, method, url, status, milliseconds }, notes);
+        this.#requestLog[level](more > 0 ? { ...details, more } : details, "request");
+      };
       // Each line is wanted at `debug`.
       if (level !== "info" || isAtOnce || log.isLevelEnabled("debug")) write(0);
       else this.#refusals.add(client(), `${status} ${notes.code}`, write);

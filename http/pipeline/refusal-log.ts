@@ -12,10 +12,12 @@ export class RefusalLog {
   /** `reason` is equal for refusals that are counted together. */
   add(client: string, reason: string, write: WriteLine): void {
     const key = `${client} ${reason}`;
-    const count = (this.#refused.get(key)?.count ?? 0) + 1;
     if (this.#refused.size === 0) setTimeout(() => this.#end(), SECOND).unref();
-    this.#refused.set(key, { count, write });
-    if (count <= LINES) write(0);
+    const refused = this.#refused.get(key) ?? { count: 0, write };
+    if (refused.count === 0) this.#refused.set(key, refused);
+    refused.count++;
+    refused.write = write;
+    if (refused.count <= LINES) write(0);
   }
 
   #end(): void {

@@ -16,6 +16,18 @@ export function endWith(response: ServerResponse, body: Buffer): void {
   else response.end(body.toString("latin1"), "latin1");
 }
 
+/** Of a larger text, Node would keep a copy until the client has read it. In UTF-16 code units. */
+const LARGE = 65_536;
+
+/** Sends a response whose body is text. In `headers`, names and values alternate; the length is added. */
+export function sendText(response: ServerResponse, status: number, headers: readonly string[], text: string): void {
+  const bytes = text.length > LARGE ? Buffer.from(text) : null;
+  const length = bytes?.length ?? Buffer.byteLength(text);
+  response.writeHead(status, [...headers, "Content-Length", String(length)]);
+  if (bytes !== null) response.end(bytes);
+  else response.end(text, length === text.length ? "latin1" : "utf8");
+}
+
 /** The memory of larger bodies is freed when they are sent. V8 would collect the whole heap for every 64 MB of them. */
 const FREED_BYTES = 262_144;
 

@@ -16,7 +16,7 @@ export const supabaseAuth: Part = {
     const http = new ExpressInterface({
       routers,
       refusal: auth?.refusal,
-      sendProblem: sendAuthProblem,
+      reject: sendAuthProblem,
       onInternalError,
     });
     return { http };

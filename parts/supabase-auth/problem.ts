@@ -1,7 +1,6 @@
-import type { ServerResponse } from "node:http";
-import { type Head, setHead } from "../../http/pipeline/exchange.ts";
+import type { Destination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { REASONS, type Reason } from "../../problems/reasons.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
@@ -124,31 +123,24 @@ export function wireErrorOf(refused: Problem): {
   return { code, status, message };
 }
 
-/** Sends an error in the format of the version that the client has asked for. The common headers are already set. */
-export function sendAuthProblem(response: ServerResponse, refused: Problem, { notes }: Pick<Head, "notes">): void {
+/** Sends an error in the format of the version that the client has asked for. */
+export function sendAuthProblem({ request, response, head }: Destination, refused: Problem): void {
   const { code, status, message } = wireErrorOf(refused);
   const { members, ...more } = refused.more;
   const retryAfter = more.retryAfter ?? (status === 503 ? RETRY_SECONDS : null);
-  notes.code = code;
-  if (retryAfter !== null) response.setHeader("Retry-After", String(retryAfter));
-  response.setHeader("Cache-Control", "no-store");
-  response.setHeader("Content-Type", "application/json; charset=utf-8");
-  response.setHeader("X-Sb-Error-Code", code);
-  response.statusCode = status;
-  const asked = String(response.req.headers[VERSION_HEADER.toLowerCase()] ?? "");
+  head.notes.code = code;
+  const headers = [...head.headers, "Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"];
+  headers.push("X-Sb-Error-Code", code);
+  if (retryAfter !== null) headers.push("Retry-After", String(retryAfter));
+  const asked = String(request.headers[VERSION_HEADER.toLowerCase()] ?? "");
   const isNew = asked >= VERSION;
-  if (isNew) response.setHeader(VERSION_HEADER, VERSION);
+  if (isNew) headers.push(VERSION_HEADER, VERSION);
   const error = isNew ? { code, message } : { code: status, error_code: code, msg: message };
-  response.end(JSON.stringify({ ...error, ...members }));
+  sendText(response, status, headers, JSON.stringify({ ...error, ...members }));
 }
 
 /** The form of the errors of `/auth/v1`. */
-export const AUTH_V1: HttpEnvelope = {
-  reject({ response, head }, refused) {
-    setHead(response, head);
-    sendAuthProblem(response, refused, head);
-  },
-};
+export const AUTH_V1: HttpEnvelope = { reject: sendAuthProblem };
 
 /** Throws the problem of a rule of the database that the application or a hook has raised. */
 export function refuseUser(raised: unknown): never {

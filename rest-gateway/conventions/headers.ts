@@ -4,6 +4,13 @@ import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 
 export type Header = readonly [name: string, value: string];
 
+/** Puts headers in place of those of the same name. In `all` and in the result, names and values alternate. */
+export function replaced(all: readonly string[], given: readonly Header[]): string[] {
+  const names = new Set(given.map(([name]) => name.toLowerCase()));
+  const kept = all.filter((_, i) => !names.has(all[i - (i % 2)]!.toLowerCase()));
+  return [...kept, ...given.flat()];
+}
+
 /** `a, b="c, d"` → `["a", "b=\"c, d\""]`: splits at separators outside quotes and drops empty parts. */
 export function splitList(text: string, separator: "," | ";"): string[] {
   const parts: string[] = [];

@@ -15,10 +15,10 @@ export function isOpened({ method, headers }: IncomingMessage): boolean {
   return (method === "GET" || method === "HEAD") && mode === "navigate" && /\btext\/html\b/.test(accept);
 }
 
-export const PROBLEM_PAGE_HEADERS = {
-  "Content-Type": "text/html; charset=utf-8",
-  "Content-Security-Policy": PAGE_POLICY,
-} as const;
+export const PROBLEM_PAGE_HEADERS = [
+  ["Content-Type", "text/html; charset=utf-8"],
+  ["Content-Security-Policy", PAGE_POLICY],
+] as const;
 
 const TITLES: Readonly<Record<number, string>> = {
   401: "Sign in first",

@@ -1,8 +1,8 @@
-import type { ServerResponse } from "node:http";
-import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import type { Destination } from "../../http/pipeline/exchange.ts";
+import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
 import { type Fault, isRefusal, type More, type Problem, problem } from "../../problems/problem.ts";
 import type { RestCode } from "../../problems/reasons.ts";
+import { replaced } from "./headers.ts";
 import { isOpened, PROBLEM_PAGE_HEADERS, problemPage } from "./problem-page.ts";
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
@@ -61,22 +61,17 @@ export function problemHeaders({ status, headers = {} }: RestProblem): string[] 
   ];
 }
 
-/** Sends a problem in the envelope of the general REST convention, or as a page to a person. The common headers are already set. */
-export function sendProblem(response: ServerResponse, problem: RestProblem, { requestId, notes }: Head): void {
-  notes.code = problem.code;
-  const headers = problemHeaders(problem);
-  for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
-  response.statusCode = problem.status;
-  if (!isOpened(response.req)) return void response.end(problemBody(problem, requestId));
-  for (const [name, value] of Object.entries(PROBLEM_PAGE_HEADERS)) response.setHeader(name, value);
-  response.appendHeader("Vary", "Accept");
-  response.end(problemPage(problem, requestId, DOCUMENTATION));
-}
-
-/** Responds to a request that is rejected before its interface receives it. */
-export function rejectRest({ response, head }: Destination, problem: Problem): void {
-  setHead(response, head);
-  sendProblem(response, restAnswer(problem), head);
+/** Sends a problem in the envelope of the general REST convention, or as a page to a person. */
+export function rejectRest({ request, response, head }: Destination, problem: Problem): void {
+  const sent = restAnswer(problem);
+  const { requestId, notes } = head;
+  notes.code = sent.code;
+  const headers = [...head.headers, ...problemHeaders(sent)];
+  if (isOpened(request)) {
+    response.appendHeader("Vary", "Accept");
+    const ofPage = replaced(headers, PROBLEM_PAGE_HEADERS);
+    sendText(response, sent.status, ofPage, problemPage(sent, requestId, DOCUMENTATION));
+  } else sendText(response, sent.status, headers, problemBody(sent, requestId));
 }
 
 /** The response of the REST conventions to a problem. */

@@ -13,12 +13,12 @@ import {
 } from "../../http/pipeline/compression.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { type ClientGone, endAndFree, endWith, RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
 import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified, tagIn, tagOfCopy } from "../conventions/conditional.ts";
-import type { Header } from "../conventions/headers.ts";
+import { type Header, replaced } from "../conventions/headers.ts";
 import type { Answer, StreamedAnswer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
@@ -179,13 +179,6 @@ const isHtml = ([name, value]: Header): boolean =>
 const pairsOf = (list: readonly string[]): Header[] =>
   list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1]!] as const] : []));
 
-/** Headers that a function has set replace the service's headers of the same name. */
-function replaced(all: readonly string[], given: readonly Header[]): string[] {
-  const names = new Set(given.map(([name]) => name.toLowerCase()));
-  const kept = all.filter((_, i) => !names.has(all[i - (i % 2)]!.toLowerCase()));
-  return [...kept, ...given.flat()];
-}
-
 /** How much an error says: with `minimal` there are no details, no hint and no fields. */
 export type Verbosity = "verbose" | "minimal";
 
@@ -204,21 +197,14 @@ export function sendTableProblem(
 ): void {
   const { status, statusText, code, headers = {} } = problem;
   head.notes.code = code;
-  const isBodiless = hasNoBody(request, status);
-  const body = Buffer.from(JSON.stringify(tableProblemBody(problem, verbosity)));
-  const all = [
-    ...head.headers,
-    ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],
-    ...["Proxy-Status", `content-service; error=${tokenOf(code)}`],
-    ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
-    ...(status === 503 || status === 429 ? ["Retry-After", RETRY_SECONDS] : []),
-    ...(isBodiless ? [] : ["Content-Length", String(body.length)]),
-  ];
+  const proxyStatus = `content-service; error=${tokenOf(code)}`;
+  const all = [...head.headers, "Content-Type", JSON_TYPE, "Cache-Control", "no-store", "Proxy-Status", proxyStatus];
+  if (status === 401) all.push("WWW-Authenticate", "Bearer");
+  if (status === 503 || status === 429) all.push("Retry-After", RETRY_SECONDS);
   if (statusText !== undefined) response.statusMessage = statusText;
   const given = Object.entries(headers);
-  response.writeHead(status, given.length > 0 ? replaced(all, given) : all);
-  if (isBodiless) response.end();
-  else endWith(response, body);
+  const sent = given.length > 0 ? replaced(all, given) : all;
+  sendText(response, status, sent, JSON.stringify(tableProblemBody(problem, verbosity)));
   // The unread rest of the body would block the next request on the connection.
   if (!request.complete) request.resume();
 }

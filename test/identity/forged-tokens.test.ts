@@ -8,7 +8,7 @@ import {
   sign,
 } from "node:crypto";
 import jwt from "jsonwebtoken";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
@@ -300,6 +300,51 @@ describe("for ES256,", () => {
     ["a kilobyte", withSignature(Buffer.alloc(512), good.subarray(0, 32), Buffer.alloc(512), good.subarray(32))],
     ["no bytes", `${text}.`],
   ])("a signature of %s is refused", (_, token) => expect(outcome(foreignEc, token)).toBe("token invalid"));
+});
+
+describe("a token that was refused", () => {
+  const another = { secret: `${JWT_SECRET} of another service`, privateKey: "" };
+  const own = { secret: JWT_SECRET, privateKey: "" };
+  const fresh = () => new Tokens({ ...own, audience: "", anonymousRole: "anon", accessSeconds: 3600 });
+
+  test.each(["no signature", "another signature", "another payload", "no header"])(
+    "is not verified again: %s",
+    (name) => {
+      const token = FORGED[name]!;
+      const tokens = fresh();
+      expect([outcome(tokens, token), outcome(tokens, token)]).toEqual(["token invalid", "token invalid"]);
+      expect(tokens.cache).toMatchObject({ requests: 2, hits: 1 });
+    },
+  );
+
+  test("is valid when its key is used", () => {
+    const tokens = fresh();
+    tokens.useKeys(another);
+    expect(outcome(tokens, GOOD)).toBe("token invalid");
+    tokens.useKeys(own);
+    expect(outcome(tokens, GOOD)).toBe("authenticated 1");
+    tokens.useKeys(another);
+    expect(outcome(tokens, GOOD)).toBe("token invalid");
+  });
+
+  test("is valid when the time in its claims has come, and not after its end", () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      const tokens = fresh();
+      const now = Math.floor(Date.now() / 1000);
+      const later = withPayload(JSON.stringify({ ...CLAIMS, nbf: now + 100, exp: now + 200 }));
+      const outcomes = [0, 50, 100, 210, 220].map((seconds) => {
+        vi.setSystemTime((now + seconds) * 1000);
+        return outcome(tokens, later);
+      });
+      expect(outcomes).toEqual([
+        ...["token invalid", "token invalid", "authenticated 1"],
+        ...["token expired", "token expired"],
+      ]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });
 
 describe("a forged token is refused on every interface, without an internal error,", () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Result } from "../../../db/transaction/transaction.ts";
 import { codingOf, compress } from "../../../http/pipeline/compression.ts";
-import { endWith } from "../../../http/pipeline/response.ts";
+import { endWith, sendText } from "../../../http/pipeline/response.ts";
 import { type Problem, problem } from "../../../problems/problem.ts";
 import { contentTag, isNotModified, lastModifiedText, tagIn, tagOfCopy } from "../../conventions/conditional.ts";
 import type { DataExchange } from "../../conventions/data-interface.ts";
@@ -107,11 +107,9 @@ export function sendProblem(exchange: ResourceExchange, problem: Problem, lifecy
   const { request, response, head } = exchange;
   head.notes.code = problem.code;
   const answered = restAnswer(problem);
-  const body = Buffer.from(problemBody(answered, head.requestId, errorDialect(exchange.preferences)));
   const headers = headersOf(exchange, lifecycle, true);
   const all = [...head.headers, "Vary", VARY, ...headers.flat(), ...problemHeaders(answered)];
-  response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
-  response.end(request.method === "HEAD" ? undefined : body);
+  sendText(response, problem.status, all, problemBody(answered, head.requestId, errorDialect(exchange.preferences)));
   finishReading(request);
 }
 
