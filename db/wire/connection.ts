@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
 import { problem } from "../../problems/problem.ts";
+import { withoutStacks } from "../../problems/stackless.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { PrimaryClient } from "./primary.ts";
 
@@ -36,6 +37,7 @@ class RawConnection extends pg.Connection {
   onField: ((field: Buffer) => void) | null = null;
   #stream: Duplex | null = null;
   readonly #others = new EventEmitter();
+  #parsed: { readonly name: string } | null = null;
   /** An incomplete message, or the header that contains its length; `#have` bytes have been received. */
   #partial: Buffer | null = null;
   #have = 0;
@@ -43,7 +45,7 @@ class RawConnection extends pg.Connection {
   attachListeners(stream: Duplex): void {
     this.#stream = stream;
     protocol.parse(this.#others as never, (message) => {
-      this.emit(message.name === "error" ? "errorMessage" : message.name, message);
+      this.#parsed = message;
     });
     stream.on("data", (chunk: Buffer) => this.receive(chunk));
   }
@@ -114,8 +116,15 @@ class RawConnection extends pg.Connection {
     } else if (type === READY_FOR_QUERY) {
       this.emit("readyForQuery", READY[message[HEADER]!]);
     } else if (type !== BIND_COMPLETE) {
-      this.#others.emit("data", message);
+      this.#parse(message);
     }
+  }
+
+  /** Leaves a whole message to pg-protocol. The stack of an error, which takes longer than the rest, would only name the parser. */
+  #parse(message: Buffer): void {
+    withoutStacks(() => this.#others.emit("data", message));
+    const { name } = this.#parsed!;
+    this.emit(name === "error" ? "errorMessage" : name, this.#parsed);
   }
 
   /** Destroys the connection: to use it again, the rest of the result would have to be read. */

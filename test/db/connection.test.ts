@@ -30,6 +30,14 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
   expect(db.transactions.syncs).toBe(4);
 });
 
+test("an error of the database has no stack, which would only name the parser; an error of the code that receives it has one", async () => {
+  const db = database().open();
+  db.transactions.follow(NO_CODE);
+  const received = await db.run(anon, ["select 1 / 0"]).catch((error: Error) => error);
+  expect((received as Error).stack).toBe("error: division by zero");
+  expect(new Error("of the test").stack).toContain("connection.test.ts");
+});
+
 test("an error takes no further Sync, except in a snapshot", async () => {
   const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
