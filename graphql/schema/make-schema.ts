@@ -104,6 +104,7 @@ class SlicedTypes {
     this.#isAhead = false;
     if (this.hasThrownAhead) return null;
     for (const name of this.#rootNames(build)) {
+      await endOfSlice();
       const type = this.#absent.has(name) ? null : build.getTypeByName(name);
       if (type instanceof GraphQLObjectType)
         await this.#roots.build(type).catch((error) => this.#found.set(name, error));
@@ -127,8 +128,10 @@ class SlicedTypes {
     const context = { type: "GraphQLSchema", scope: {} } as const;
     const config = this.#builder.applyHooks("GraphQLSchema", { directives: [...specifiedDirectives] }, build, context);
     await endOfSlice();
-    const given = [...(config.types ?? [])];
-    const types = this.#builder.applyHooks("GraphQLSchema_types", given, build, { ...context, config });
+    let types = [...(config.types ?? [])];
+    await mapYielding(this.#builder.hooks.GraphQLSchema_types, (hook) => {
+      types = hook(types, build, { ...context, config });
+    });
     await endOfSlice();
     return new GraphQLSchema({ ...config, types });
   }

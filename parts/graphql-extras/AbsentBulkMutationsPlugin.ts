@@ -39,9 +39,10 @@ const isWritable = ({ parameters, codec }: Table): boolean =>
 
 function namesOf(build: GraphileBuild.Build, table: Table) {
   const { inflection } = build;
+  const [row, rows] = [inflection.tableType(table.codec), manyRowsOf(build, table)];
   return {
-    one: (verb: string) => inflection.camelCase(`${verb}-${inflection.tableType(table.codec)}`),
-    many: (verb: string) => inflection.camelCase(`${verb}-${manyRowsOf(build, table)}`),
+    one: (verb: string) => inflection.camelCase(`${verb}-${row}`),
+    many: (verb: string) => inflection.camelCase(`${verb}-${rows}`),
   };
 }
 
