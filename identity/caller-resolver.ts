@@ -61,9 +61,9 @@ export class CallerResolver {
       metrics.counter({ name: `jwt_cache_${name}_total`, about, read });
     };
     const hits = () => this.#context.use.hits;
-    counter("requests", "Lookups in the cache of verified tokens.", hits);
-    counter("hits", "Lookups that found a token in the cache of verified tokens.", hits);
-    counter("evictions", "Tokens evicted from the cache of verified tokens to make room for others.");
+    counter("requests", "Lookups in the cache of checked tokens.", hits);
+    counter("hits", "Lookups that found a token in the cache of checked tokens.", hits);
+    counter("evictions", "Tokens evicted from the cache of checked tokens to make room for others.");
   }
 
   /** Identifies a request. With `hasFilters`, parameters of its URL are filters. No credential is looked up in the database yet. */
