@@ -19,8 +19,12 @@ export function endWith(response: ServerResponse, body: Buffer): void {
 /** Of a larger text, Node would keep a copy until the client has read it. In UTF-16 code units. */
 const LARGE = 65_536;
 
+/** Whether responses with this status have neither a body nor a length. Source: RFC 9110, 8.6. */
+export const hasNoContent = (status: number): boolean => status === 204 || status === 304;
+
 /** Sends a response whose body is text. In `headers`, names and values alternate; the length is added. */
 export function sendText(response: ServerResponse, status: number, headers: readonly string[], text: string): void {
+  if (hasNoContent(status)) return void response.writeHead(status, [...headers]).end();
   const bytes = text.length > LARGE ? Buffer.from(text) : null;
   const length = bytes?.length ?? Buffer.byteLength(text);
   response.writeHead(status, [...headers, "Content-Length", String(length)]);

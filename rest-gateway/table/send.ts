@@ -13,7 +13,14 @@ import {
 } from "../../http/pipeline/compression.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { type ClientGone, endAndFree, endWith, RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
+import {
+  type ClientGone,
+  endAndFree,
+  endWith,
+  hasNoContent,
+  RETRY_SECONDS,
+  sendText,
+} from "../../http/pipeline/response.ts";
 import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
@@ -166,8 +173,7 @@ function notModified({ headers, given }: Answer): Answer {
   return { status: 304, headers: headers.filter(kept), ...(given && { given: given.filter(kept) }), body: null };
 }
 
-const hasNoBody = ({ method }: IncomingMessage, status: number) =>
-  method === "HEAD" || status === 204 || status === 304;
+const hasNoBody = ({ method }: IncomingMessage, status: number) => method === "HEAD" || hasNoContent(status);
 
 /** Functions can return pages. */
 const isPage = ({ headers, given }: Answer): boolean => headers.some(isHtml) || given?.some(isHtml) === true;

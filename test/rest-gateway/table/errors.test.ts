@@ -303,6 +303,11 @@ describe("an error of PostgreSQL", () => {
     expect(await failure(...fail({ code: sqlstate }))).toEqual([status, sqlstate]);
   });
 
+  test.each([204, 304])("with the status %i has neither a body nor a length", async (status) => {
+    const { status: sent, text, headers } = await rest("rpc/fail", { body: { code: `PT${status}` } });
+    expect([sent, text, headers.get("content-length")]).toEqual([status, "", null]);
+  });
+
   test.each([
     "09000",
     "25P02",
