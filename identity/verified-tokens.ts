@@ -19,7 +19,7 @@ export class TokenError extends StacklessError {
     this.fault = fault;
   }
 
-  /** Whether time alone cannot make the token valid, as it does if a claim says that it is not valid yet. */
+  /** Whether the token stays invalid while the keys are the same. One that is not valid yet does not. */
   get isFinal(): boolean {
     return this.reason === "expired" || this.fault === null || this.fault.part === "token";
   }

@@ -103,7 +103,7 @@ export class Introspection {
   }
 }
 
-/** Characters of a row: one of 8 MB is read in a turn of 80 ms. PostgreSQL counts the characters before each part. */
+/** Characters of each row. One row of 8 MB would block the event loop for 80 ms; more rows cost PostgreSQL more, as each counts from the first character. */
 const PART = 2_000_000;
 
 /** The text that the query returns, in rows. */

@@ -30,7 +30,7 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
   expect(db.transactions.syncs).toBe(4);
 });
 
-test("an error of the database has no stack, which would only name the parser; an error of the code that receives it has one", async () => {
+test("an error of the database has no stack, and later errors of JavaScript have one", async () => {
   const db = database().open();
   db.transactions.follow(NO_CODE);
   const received = await db.run(anon, ["select 1 / 0"]).catch((error: Error) => error);
