@@ -1,6 +1,6 @@
 import type { JwtPayload } from "jsonwebtoken";
 import jwt from "jsonwebtoken";
-import { bytesOf, Cache } from "../cache/cache.ts";
+import { bytesOf, Cache, SeenTexts } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
 import { StacklessError, withoutStacks } from "../problems/stackless.ts";
 import type { Key } from "./keys.ts";
@@ -60,8 +60,10 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
     sizeOf: (caller, token) => bytesOf(token) + 2 * bytesOf(caller),
     onEvict: () => this.use.evictions++,
   });
-  /** Tokens that will never be valid with the present keys: a client may send one again and again. */
+  /** Tokens that were refused twice and will never be valid with the present keys: a client may send one again and again. */
   readonly #refused = new Cache<TokenError>({ name: "refused tokens", sizeOf: (_, token) => bytesOf(token) });
+  /** A token is kept when it is refused for the second time: forged ones that occur once take no memory. */
+  readonly #seen = new SeenTexts();
   readonly use = { requests: 0, hits: 0, evictions: 0 };
   /** How often all tokens were forgotten. */
   version = 0;
@@ -102,7 +104,7 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
       else keep(checked);
       return checked;
     } catch (error) {
-      if (error instanceof TokenError && error.isFinal) this.#refused.set(token, error);
+      if (error instanceof TokenError && error.isFinal && this.#seen.again(token)) this.#refused.set(token, error);
       throw error;
     }
   }

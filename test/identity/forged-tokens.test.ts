@@ -9,6 +9,7 @@ import {
 } from "node:crypto";
 import jwt from "jsonwebtoken";
 import { describe, expect, test, vi } from "vitest";
+import { cacheMemory } from "../../cache/cache.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
@@ -308,14 +309,24 @@ describe("a token that was refused", () => {
   const fresh = () => new Tokens({ ...own, audience: "", anonymousRole: "anon", accessSeconds: 3600 });
 
   test.each(["no signature", "another signature", "another payload", "no header"])(
-    "is not verified again: %s",
+    "is not verified a third time: %s",
     (name) => {
       const token = FORGED[name]!;
       const tokens = fresh();
-      expect([outcome(tokens, token), outcome(tokens, token)]).toEqual(["token invalid", "token invalid"]);
-      expect(tokens.cache).toMatchObject({ requests: 2, hits: 1 });
+      for (let n = 0; n < 3; n++) expect(outcome(tokens, token)).toBe("token invalid");
+      expect(tokens.cache).toMatchObject({ requests: 3, hits: 1 });
     },
   );
+
+  test("takes memory only if it occurs again", () => {
+    const tokens = fresh();
+    const held = () => cacheMemory.bytesByName().get("refused tokens")!;
+    const before = held();
+    for (let n = 0; n < 100; n++) outcome(tokens, `${HEADER}.${PAYLOAD}.${encode(`forged ${n}`)}`);
+    expect(held()).toBe(before);
+    for (let n = 0; n < 2; n++) outcome(tokens, `${HEADER}.${PAYLOAD}.`);
+    expect(held()).toBeGreaterThan(before);
+  });
 
   test("is valid when its key is used", () => {
     const tokens = fresh();
