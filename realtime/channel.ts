@@ -1,6 +1,6 @@
 import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
-import { WatchEnded } from "../db/changes/watch-group.ts";
+import { WatchEnded } from "../db/delivery/watch-group.ts";
 import { IntervalCount } from "../http/limits/clients.ts";
 import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";

@@ -1,7 +1,7 @@
-import { Delivery } from "../db/changes/delivery.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
-import type { TrySend } from "../db/changes/watch-group.ts";
+import { Delivery } from "../db/delivery/delivery.ts";
+import type { TrySend } from "../db/delivery/watch-group.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange } from "../db/rights/watch.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";

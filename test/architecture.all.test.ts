@@ -173,6 +173,16 @@ test("every folder of rest-gateway has its place in that order", () => {
   );
 });
 
+test("db/changes reads changes, db/rights decides who sees them, db/delivery delivers them: each imports only from those before it", () => {
+  const order = ["changes", "rights", "delivery"].map((folder) => `db/${folder}/`);
+  const placeOf = (file: string) => order.findIndex((folder) => file.startsWith(folder));
+  const backward = sources
+    .filter((file) => placeOf(file) >= 0)
+    .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+    .filter(({ file, imported }) => placeOf(imported) > placeOf(file));
+  expect(backward).toEqual([]);
+});
+
 /** The stages of a request, each of which may use the data types of later ones and never an earlier stage. */
 const STAGES = ["parse", "plan", "write", "answer"];
 

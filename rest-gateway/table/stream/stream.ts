@@ -1,10 +1,10 @@
 import type { Caller } from "../../../db/caller.ts";
 import type { Change } from "../../../db/changes/change.ts";
-import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { isFeedGap } from "../../../db/changes/reader.ts";
-import type { TrySend } from "../../../db/changes/watch-group.ts";
+import { Delivery } from "../../../db/delivery/delivery.ts";
+import type { TrySend } from "../../../db/delivery/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
 import type { Plan, ReadPlan } from "../../../db/query/plan.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";

@@ -1,11 +1,11 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import type { Image } from "../../../db/changes/change.ts";
-import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
+import { Delivery } from "../../../db/delivery/delivery.ts";
 import type { Watch } from "../../../db/rights/watch.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";

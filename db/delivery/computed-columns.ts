@@ -1,11 +1,11 @@
+import type { ChangedTable, Image } from "../changes/change.ts";
+import { computedJson } from "../changes/json.ts";
 import { CheckError } from "../rights/checker.ts";
 import type { Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { Statement } from "../transaction/transaction.ts";
 import { writeArray } from "../wire/array-text.ts";
-import type { ChangedTable, Image } from "./change.ts";
-import { computedJson } from "./json.ts";
 
 /**
  * Has Postgres write the computed columns of changes that subscribers see, in the role of one of them. A column that it cannot write

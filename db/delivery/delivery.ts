@@ -1,12 +1,12 @@
 import { pieces } from "../admission/pieces.ts";
+import type { Change } from "../changes/change.ts";
+import type { ChangeFeed } from "../changes/feed.ts";
+import { comparePositions, type Start, withoutSnapshot } from "../changes/position.ts";
+import type { ChangeReader } from "../changes/reader.ts";
 import type { Rights } from "../rights/rights.ts";
 import { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
-import type { Change } from "./change.ts";
 import { computeColumns } from "./computed-columns.ts";
-import type { ChangeFeed } from "./feed.ts";
-import { comparePositions, type Start, withoutSnapshot } from "./position.ts";
-import type { ChangeReader } from "./reader.ts";
 import {
   type Apart,
   batchSize,

@@ -1,13 +1,13 @@
 import { pieces } from "../admission/pieces.ts";
 import { quoteName } from "../catalog/catalog.ts";
+import type { Change } from "../changes/change.ts";
+import type { ChangeFeed } from "../changes/feed.ts";
+import { comparePositions, follows, isCommittedAfter, type Position, type Start } from "../changes/position.ts";
+import { type ChangeReader, feedGap } from "../changes/reader.ts";
 import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../rights/watch.ts";
-import type { Change } from "./change.ts";
-import type { ChangeFeed } from "./feed.ts";
-import { comparePositions, follows, isCommittedAfter, type Position, type Start } from "./position.ts";
-import { type ChangeReader, feedGap } from "./reader.ts";
 
 /** The client for which the delivery of all changes counts. */
 export const CHANGES = "changes";
