@@ -3,7 +3,7 @@ import type { Caller } from "../db/caller.ts";
 import { type Catalog, quoteName, type Table, type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { LostChanges } from "../db/changes/lost-changes.ts";
-import type { Start } from "../db/changes/position.ts";
+import type { Subscriber } from "../db/delivery/subscriber.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import { columnsRead, type Rights } from "../db/rights/rights.ts";
 import type { View, VisibleChange, Watch } from "../db/rights/watch.ts";
@@ -15,21 +15,15 @@ import type { ChangeMessages, ChangeView } from "./serializer.ts";
 /** The changes of one table for one binding of a channel. */
 export type ChangeWatch = Watch & {
   readonly binding: Binding;
-  readonly subscriber: Subscriber;
+  readonly subscriber: ChangeSubscriber;
   /** What the role may read. */
   view: ChangeView;
   /** Why no DELETE of the table arrives; null if they arrive. */
   readonly lost: string | null;
 };
 
-/** Receives the changes of a channel. */
-export interface Subscriber {
-  /** What the watches of the channel see of a change. */
-  receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void;
-  /** The policy of a table has raised an error. */
-  fail(watch: ChangeWatch, error: Error): void;
-  end(error: Error, position: Start): void;
-}
+/** The subscriber of a channel. */
+export type ChangeSubscriber = Subscriber<ChangeWatch, ChangeMessages>;
 
 /** A binding of a join, with the id that the reply to the join gives it. */
 export type Binding = {
@@ -69,7 +63,7 @@ export class Bindings {
    * The watches for the bindings of a caller: equal bindings have the same, because they have one id, which each change names once. Throws
    * Problem with the reason if a binding is not possible.
    */
-  async watches(bindings: readonly Binding[], caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+  async watches(bindings: readonly Binding[], caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
     const watches: ChangeWatch[] = [];
     for (const binding of new Map(bindings.map((each) => [each.id, each])).values())
       watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
@@ -81,14 +75,19 @@ export class Bindings {
     if (watch.view.of !== view) watch.view = this.#viewOf(view, watch.binding.request.select);
   }
 
-  #watchesOf(binding: Binding, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+  #watchesOf(binding: Binding, caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
     const { schema, table } = binding.request;
     return schema !== null && table !== null
       ? this.#watchTable(binding, { schema, name: table }, caller, subscriber).then((watch) => [watch])
       : this.#watchAll(binding, caller, subscriber);
   }
 
-  async #watchTable(binding: Binding, name: TableName, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch> {
+  async #watchTable(
+    binding: Binding,
+    name: TableName,
+    caller: Caller,
+    subscriber: ChangeSubscriber,
+  ): Promise<ChangeWatch> {
     const { catalog } = this.#options.rights;
     const { event, filter, select, isPartial } = binding.request;
     const table = tableOf(catalog, name);
@@ -134,7 +133,7 @@ export class Bindings {
   }
 
   /** All tables that the caller may see. */
-  async #watchAll(binding: Binding, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+  async #watchAll(binding: Binding, caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
     const { schema, filter, select } = binding.request;
     if (filter !== "" || select !== null) throw malformed("filter and select require a table");
     const { catalog } = this.#options.rights;
@@ -153,7 +152,7 @@ export class Bindings {
     binding: Binding,
     table: Table,
     caller: Caller,
-    subscriber: Subscriber,
+    subscriber: ChangeSubscriber,
   ): Promise<ChangeWatch | string | null> {
     const name = { schema: table.schema, name: table.name };
     const view = await this.#options.rights.view(name, caller.role);

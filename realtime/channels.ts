@@ -4,26 +4,26 @@ import type { Caller } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import { comparePositions, type Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
+import type { Delivery } from "../db/delivery/delivery.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import { problem } from "../problems/problem.ts";
-import type { Binding, Bindings } from "./bindings.ts";
+import type { Binding, Bindings, ChangeWatch } from "./bindings.ts";
 import { Channel } from "./channel.ts";
 import { type ChannelAccess, type ChannelRights, PUBLIC } from "./channel-access.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
 import { badToken, channelReason, malformed, noReplay, notKept } from "./problem.ts";
 import { Replay } from "./replay.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
-import type { ChangeRouter } from "./router.ts";
-import type { ClientMessage } from "./serializer.ts";
+import type { ChangeMessages, ClientMessage } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
 import type { Topics } from "./topics.ts";
 
 export type ChannelsOptions = {
   readonly feed: Pick<ChangeFeed, "textOf" | "startOf">;
-  readonly router: ChangeRouter;
+  readonly delivery: Delivery<ChangeWatch, ChangeMessages>;
   readonly bindings: Bindings;
   readonly resumption: Resumption;
   readonly topics: Topics;
@@ -145,7 +145,8 @@ export class Channels {
   }
 
   #subscribe(socket: ChannelSocket, { topic, options }: JoinRequest): Subscription {
-    return new Subscription({ topic, socket, options, router: this.#options.router });
+    const { delivery, bindings } = this.#options;
+    return new Subscription({ topic, socket, options, delivery, bindings });
   }
 
   /** The caller is checked when the credentials expire, or the rights of the user change. */
@@ -177,7 +178,7 @@ export class Channels {
 
   async #watches(subscription: Subscription | null, bindings: readonly Binding[], caller: Caller) {
     if (!subscription) return [];
-    await this.#options.router.open();
+    await this.#options.delivery.open();
     return this.#options.bindings.watches(bindings, caller, subscription);
   }
 

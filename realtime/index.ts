@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
+import { Delivery } from "../db/delivery/delivery.ts";
 import type { IdentityChange, Notifications } from "../db/follow/notifications.ts";
 import { every } from "../db/repeat.ts";
 import type { Rights } from "../db/rights/rights.ts";
@@ -18,7 +19,7 @@ import { Channels } from "./channels.ts";
 import type { JoinLimitSettings } from "./join.ts";
 import type { RealtimeLimits } from "./limits.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
-import { ChangeRouter } from "./router.ts";
+import { ChangeMessages } from "./serializer.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
 import { SqlBroadcasts } from "./sql-broadcasts.ts";
 import { Topics } from "./topics.ts";
@@ -76,7 +77,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     : null;
   const channels = new Channels({
     feed,
-    router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
+    delivery: new Delivery(feed, rights, (change) => new ChangeMessages(change, settings.realtimeMaxChangeBytes)),
     bindings,
     resumption: new Resumption({
       budget: database.budget,

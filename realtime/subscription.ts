@@ -1,9 +1,8 @@
-import { comparePositions, laterOf, type Start } from "../db/changes/position.ts";
-import { isFeedGap } from "../db/changes/reader.ts";
+import { comparePositions, type Start } from "../db/changes/position.ts";
+import type { Delivery } from "../db/delivery/delivery.ts";
 import type { VisibleChange } from "../db/rights/watch.ts";
-import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";
+import { type Bindings, type ChangeSubscriber, type ChangeWatch, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
-import type { ChangeRouter } from "./router.ts";
 import { type ChangeMessages, shownIn, type Version } from "./serializer.ts";
 
 export type SubscriptionOptions = {
@@ -14,9 +13,9 @@ export type SubscriptionOptions = {
     send(message: Buffer): void;
     pingSoon(subscription: Subscription): void;
     whenDrained(callback: () => void): void;
-    closeSlow(): void;
   };
-  readonly router: ChangeRouter;
+  readonly delivery: Pick<Delivery<ChangeWatch, ChangeMessages>, "start" | "delete" | "positionOf">;
+  readonly bindings: Pick<Bindings, "refresh">;
   readonly options: ChangesOptions;
 };
 
@@ -35,13 +34,11 @@ export type SubscriptionListener = {
 const FAILURES = 1000;
 
 /** The changes that a channel receives, and how far its client has received them. */
-export class Subscription implements Subscriber {
+export class Subscription implements ChangeSubscriber {
   /** Set before the first change is received. */
   listener!: SubscriptionListener;
   readonly #options: SubscriptionOptions;
   #watches: readonly ChangeWatch[] = [];
-  /** Where the client continues after it has fallen behind; null if it has not. */
-  #pausedAt: Start | null = null;
   /** The position before the messages that the outstanding ping follows. */
   #pinged: Start | null = null;
   /** The position before the messages that no ping follows yet. */
@@ -56,7 +53,7 @@ export class Subscription implements Subscriber {
 
   /** Receives the changes after `since`; without it, those after the position that is returned. Throws `feedGap`. */
   start(watches: readonly ChangeWatch[], since?: Start): Start {
-    const start = this.#options.router.start(watches, since);
+    const start = this.#options.delivery.start(watches, since);
     this.#watches = watches;
     return start;
   }
@@ -65,15 +62,17 @@ export class Subscription implements Subscriber {
   replace(watches: readonly ChangeWatch[]): void {
     if (this.#end !== null) return;
     const position = this.sent;
-    this.#options.router.delete(this.#watches);
-    this.#watches = watches;
-    if (this.#pausedAt === null) this.#continueAt(position);
+    this.#forget();
+    try {
+      this.start(watches, position);
+    } catch (error) {
+      this.end(error as Error, position);
+    }
   }
 
   stop(): void {
     this.#end ??= this.sent;
-    this.#options.router.delete(this.#watches);
-    this.#watches = [];
+    this.#forget();
   }
 
   /** What the channel does not receive, although its bindings ask for it. */
@@ -84,8 +83,8 @@ export class Subscription implements Subscriber {
 
   /** Everything up to here has been sent. */
   get sent(): Start {
-    if (this.#end ?? this.#pausedAt) return (this.#end ?? this.#pausedAt)!;
-    const positions = this.#watches.map((watch) => this.#options.router.positionOf(watch));
+    if (this.#end !== null) return this.#end;
+    const positions = this.#watches.map((watch) => this.#options.delivery.positionOf(watch)!);
     return positions.reduce((one, other) => (comparePositions(one, other) < 0 ? one : other));
   }
 
@@ -95,14 +94,10 @@ export class Subscription implements Subscriber {
   }
 
   receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void {
-    if (this.#pausedAt !== null || this.#end !== null) return;
-    const { topic, socket } = this.#options;
+    const { topic, socket, bindings } = this.#options;
+    for (const seen of visible) bindings.refresh(seen);
     const wanted = visible.filter((seen) => this.#wants(seen));
     if (wanted.length === 0) return;
-    if (socket.isFull) {
-      this.#pauseBefore(messages.change.position);
-      return;
-    }
     if (this.#unpinged === null) {
       this.#unpinged = this.sent;
       socket.pingSoon(this);
@@ -135,6 +130,11 @@ export class Subscription implements Subscriber {
     this.listener.endChanges(error);
   }
 
+  untilReady(): Promise<void> | null {
+    const { socket } = this.#options;
+    return socket.isFull ? new Promise((resolve) => socket.whenDrained(resolve)) : null;
+  }
+
   /** A ping follows the messages so far. */
   ping(): void {
     this.#pinged = this.#unpinged;
@@ -155,25 +155,8 @@ export class Subscription implements Subscriber {
     );
   }
 
-  /** The client reads slowly: it continues here when it has read what is buffered. */
-  #pauseBefore({ lsn, index }: Start): void {
-    const { router, socket } = this.#options;
-    this.#pausedAt = laterOf<Start>(this.sent, { lsn, index: index - 1 });
-    router.delete(this.#watches);
-    socket.whenDrained(() => {
-      const position = this.#pausedAt;
-      this.#pausedAt = null;
-      if (position !== null && this.#end === null) this.#continueAt(position);
-    });
-  }
-
-  #continueAt(position: Start): void {
-    try {
-      this.#options.router.start(this.#watches, position);
-    } catch (error) {
-      if (!isFeedGap(error)) throw error;
-      this.#end = position;
-      this.#options.socket.closeSlow();
-    }
+  #forget(): void {
+    for (const watch of this.#watches) this.#options.delivery.delete(watch);
+    this.#watches = [];
   }
 }

@@ -5,14 +5,15 @@ import { comparePositions, type Start, withoutSnapshot } from "../changes/positi
 import type { ChangeReader } from "../changes/reader.ts";
 import type { Rights } from "../rights/rights.ts";
 import { Watches } from "../rights/subscriber-watches.ts";
-import type { ChangeVisibility, Watch } from "../rights/watch.ts";
+import type { ChangeVisibility } from "../rights/watch.ts";
 import { computeColumns } from "./computed-columns.ts";
+import type { Subscribed } from "./subscriber.ts";
 import {
   type Apart,
   batchSize,
   CHANGES,
-  type DeliveryHandler,
   Difficulties,
+  type GroupEvents,
   lapsed,
   timeoutOf,
   tooSlow,
@@ -22,43 +23,39 @@ import {
 } from "./watch-group.ts";
 
 /**
+ * Where a watch is. In a group, it receives changes: with the live ones, with those that catch up, or with those of its subscriber
+ * alone. It waits for the next catch-up, or is paused until its subscriber is ready. It comes from each of these to each other with its
+ * position, so that it gets each change once.
+ */
+type Place<W extends Subscribed<W, Shared>, Shared> =
+  | WatchGroup<W, Shared>
+  | { readonly state: "waiting" | "paused"; readonly position: Start };
+
+/**
  * Delivers changes to the watches that see them, in commit order for each subscriber. All live watches share one reader and are decided
  * together: first the subscribers that this process decides, then the others, for which Postgres is asked. Those for which that takes
  * too long or fails are set apart: each subscriber with a reader for itself, until it has caught up. Watches that resume from an earlier position catch up together,
  * and then join the live ones, without a gap or a duplicate.
  */
-export class Delivery<W extends Watch> {
+export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   readonly #feed: ChangeFeed;
   readonly #rights: Rights;
-  readonly #handler: DeliveryHandler<W>;
-  /** The group of each watch; null for one that waits for the next catch-up or for the feed. */
-  readonly #groups = new Map<W, WatchGroup<W> | null>();
-  #live: WatchGroup<W> | null = null;
+  readonly #prepare: (change: Change) => Shared;
+  readonly #places = new Map<W, Place<W, Shared>>();
+  #live: WatchGroup<W, Shared> | null = null;
   /** The watches that catch up. */
-  #catchingUp: WatchGroup<W> | null = null;
-  readonly #waiting = new Map<W, Start>();
+  #catchingUp: WatchGroup<W, Shared> | null = null;
   readonly #difficulties = new Difficulties();
 
-  constructor(feed: ChangeFeed, rights: Rights, handler: DeliveryHandler<W>) {
+  /** `prepare` makes what is equal for all who see a change. */
+  constructor(feed: ChangeFeed, rights: Rights, prepare: (change: Change) => Shared) {
     this.#feed = feed;
     this.#rights = rights;
-    this.#handler = handler;
+    this.#prepare = prepare;
     feed.count(this);
     feed.onLosses((recreated) => {
-      for (const [watch, error] of lapsed([...this.#groups.keys()], recreated, feed, rights)) this.#end(watch, error);
+      for (const [watch, error] of lapsed([...this.#places.keys()], recreated, feed, rights)) this.#end(watch, error);
     });
-  }
-
-  /** Resolves when every later commit, or every change after `since`, will be delivered. Rejects with `feedGap` or another Problem. */
-  async add(watch: W, since?: Start): Promise<void> {
-    this.#groups.set(watch, null);
-    try {
-      await this.open();
-      if (this.#groups.has(watch)) this.start([watch], since);
-    } catch (error) {
-      this.#groups.delete(watch);
-      throw error;
-    }
   }
 
   /** Resolves when watches can be started. Rejects with Problem. */
@@ -66,46 +63,39 @@ export class Delivery<W extends Watch> {
     return this.#feed.open();
   }
 
-  /** The same as `add` for several watches, while the feed is open. They get every change after the result. Throws `feedGap`. */
+  /** Delivers every later commit, or every change after `since`. The feed must be open. They get every change after the result. Throws `feedGap`. */
   start(watches: readonly W[], since?: Start): Start {
     const tables = watches.map(({ table }) => table);
     const reader = this.#feed.read(since ? { since, tables, mayFallBehind: true } : { tables });
     const start = since ?? reader.position;
     for (const watch of watches) {
-      if (since) {
-        this.#groups.set(watch, null);
-        this.#waiting.set(watch, since);
-      } else this.#goLive(watch, start);
+      if (since) this.#put(watch, { state: "waiting", position: since });
+      else this.#goLive(watch, start);
     }
-    this.#startCatchUp();
+    if (since) this.#startCatchUp();
     // It was open until here so that the feed always has a reader and keeps reading.
     reader.close();
     return start;
   }
 
   delete(watch: W): void {
-    const group = this.#groups.get(watch);
-    this.#groups.delete(watch);
-    this.#waiting.delete(watch);
-    group?.delete(watch);
+    const place = this.#places.get(watch);
+    this.#places.delete(watch);
+    if (place instanceof WatchGroup) place.delete(watch);
   }
 
   get size(): number {
-    return this.#groups.size;
+    return this.#places.size;
   }
 
-  /** The position at which a watch resumes after this change. */
-  positionAfter(watch: W, { position }: Change): Start {
-    return this.#groups.get(watch)?.positionAfter(watch, position) ?? position;
-  }
-
-  /** Every change up to here that the watch sees has been delivered to it; undefined while it waits. */
+  /** Every change up to here that the watch sees has been delivered to it; undefined for one that has not started, or has ended. */
   positionOf(watch: W): Start | undefined {
-    return this.#groups.get(watch)?.positionOf(watch) ?? this.#waiting.get(watch);
+    const place = this.#places.get(watch);
+    return place instanceof WatchGroup ? place.positionOf(watch) : place?.position;
   }
 
   close(): void {
-    for (const watch of [...this.#groups.keys()]) this.delete(watch);
+    for (const watch of [...this.#places.keys()]) this.delete(watch);
   }
 
   #goLive(watch: W, since?: Start): void {
@@ -113,13 +103,15 @@ export class Delivery<W extends Watch> {
       this.#live = this.#startGroup(this.#feed.read({ since: since && withoutSnapshot(since) }), (group) => {
         if (this.#live === group) this.#live = null;
       });
-    this.#enter(this.#live, watch, since);
+    this.#put(watch, this.#live, since);
   }
 
   #startCatchUp(): void {
-    if ((this.#catchingUp && !this.#catchingUp.reader.isClosed) || this.#waiting.size === 0) return;
-    const starts = [...this.#waiting];
-    this.#waiting.clear();
+    if (this.#catchingUp && !this.#catchingUp.reader.isClosed) return;
+    const starts = [...this.#places].flatMap(([watch, place]) =>
+      !(place instanceof WatchGroup) && place.state === "waiting" ? [[watch, place.position] as const] : [],
+    );
+    if (starts.length === 0) return;
     const first = starts.map(([, start]) => start).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
     let reader: ChangeReader;
     try {
@@ -132,18 +124,18 @@ export class Delivery<W extends Watch> {
       if (this.#catchingUp === group) this.#catchingUp = null;
       this.#startCatchUp();
     });
-    for (const [watch, start] of starts) this.#enter(this.#catchingUp, watch, start);
+    for (const [watch, start] of starts) this.#put(watch, this.#catchingUp, start);
   }
 
   #startGroup(
     reader: ChangeReader,
-    onEnd: (group: WatchGroup<W>) => void,
+    onEnd: (group: WatchGroup<W, Shared>) => void,
     apart: Apart<W> | null = null,
-  ): WatchGroup<W> {
+  ): WatchGroup<W, Shared> {
     const group = new WatchGroup(reader, new Watches<W>(this.#rights), apart);
     this.#run(group)
       .catch((error: Error) => {
-        for (const watch of this.#watchesOf(group)) this.#end(watch, error);
+        for (const [watch, place] of [...this.#places]) if (place === group) this.#end(watch, error);
       })
       .finally(() => {
         reader.close();
@@ -152,11 +144,7 @@ export class Delivery<W extends Watch> {
     return group;
   }
 
-  #watchesOf(group: WatchGroup<W>): W[] {
-    return [...this.#groups].flatMap(([watch, own]) => (own === group ? [watch] : []));
-  }
-
-  async #run(group: WatchGroup<W>): Promise<void> {
+  async #run(group: WatchGroup<W, Shared>): Promise<void> {
     const { reader, apart } = group;
     // Yields once, because the callers add the watches after this call.
     await null;
@@ -167,8 +155,8 @@ export class Delivery<W extends Watch> {
         group.delivered = delivered;
         await this.#rights.meet(changes);
         await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
-        for (const watch of group.finishBatch()) this.#setApart(watch, group);
-        if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watches);
+        group.finishBatch();
+        if (apart && apart.remaining <= 0) this.#rejoin(group);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
       await (changes.length === 0 ? reader.wait() : pieces.next(CHANGES));
@@ -176,7 +164,7 @@ export class Delivery<W extends Watch> {
   }
 
   /** After an internal error, the batch is tried again for each of its subscribers alone. */
-  async #process(group: WatchGroup<W>, changes: readonly Change[]): Promise<void> {
+  async #process(group: WatchGroup<W, Shared>, changes: readonly Change[]): Promise<void> {
     const { watches } = group;
     try {
       const { ended, decided, ask } = watches.decide(changes);
@@ -189,13 +177,13 @@ export class Delivery<W extends Watch> {
       await this.#deliver(group, results);
     } catch (error) {
       this.#report(error);
-      const open = this.#watchesOf(group).filter((watch) => !group.isAsking || watches.isOpen(watch));
+      const open = [...watches].filter((watch) => !group.isAsking || watches.isOpen(watch));
       for (const watch of open) this.#setApart(watch, group);
     }
   }
 
   /** The same for a subscriber that is apart. It ends if it cannot be decided. */
-  async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<void> {
+  async #processApart(group: WatchGroup<W, Shared>, apart: Apart<W>, changes: readonly Change[]): Promise<void> {
     const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
     const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
     if (!apart.isSlow && found.results.some(timeoutOf)) {
@@ -207,7 +195,7 @@ export class Delivery<W extends Watch> {
     const end = found.results.findIndex(timeoutOf);
     await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));
     const slow = found.results[end] && timeoutOf(found.results[end])!.watch;
-    if (slow && this.#groups.get(slow) === group) {
+    if (slow && group.watches.has(slow)) {
       const position = end === 0 ? group.positionOf(slow) : group.positionAfter(slow, changes[end - 1]!.position);
       this.#end(slow, tooSlow(slow), position);
     }
@@ -222,8 +210,8 @@ export class Delivery<W extends Watch> {
   };
 
   /** The others do not wait for the subscriber of this watch: it continues with a reader for itself. */
-  #setApart(watch: W, group: WatchGroup<W>): void {
-    if (this.#groups.get(watch) !== group) return;
+  #setApart(watch: W, group: WatchGroup<W, Shared>): void {
+    if (!group.watches.has(watch)) return;
     const position = this.positionOf(watch)!;
     let reader: ChangeReader;
     try {
@@ -235,64 +223,68 @@ export class Delivery<W extends Watch> {
     const watches = [...group.watches.siblingsOf(watch)];
     const apart = { watches, remaining: this.#difficulties.note(watch), isSlow: false };
     const own = this.#startGroup(reader, () => {}, apart);
-    for (const each of watches) {
-      group.delete(each);
-      this.#enter(own, each, position);
-    }
+    for (const each of watches) this.#put(each, own, position);
   }
 
-  #rejoin(group: WatchGroup<W>, watches: readonly W[]): void {
-    for (const watch of watches) {
-      if (this.#groups.get(watch) !== group) continue;
-      this.#waiting.set(watch, this.positionOf(watch)!);
-      this.#groups.set(watch, null);
-      group.delete(watch);
-    }
+  #rejoin(group: WatchGroup<W, Shared>): void {
+    for (const watch of [...group.watches]) this.#put(watch, { state: "waiting", position: group.positionOf(watch) });
     this.#startCatchUp();
   }
 
-  async #deliver(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): Promise<void> {
+  async #deliver(group: WatchGroup<W, Shared>, results: readonly ChangeVisibility<W>[]): Promise<void> {
     const presented = group.present(results);
     await computeColumns(presented, this.#rights);
-    const fail = (watch: W, error: unknown) => {
+    const onError = (watch: W, error: unknown) => {
       this.#report(error);
-      if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));
+      if (group.watches.has(watch)) this.#end(watch, new Error("internal error"));
     };
-    const trySend = (watch: W, send: () => void) => {
-      if (this.#groups.get(watch) !== group) return;
-      try {
-        send();
-      } catch (error) {
-        fail(watch, error);
-      }
-    };
+    const events: GroupEvents<W> = { onError, onPause: (...paused) => void this.#pause(group, ...paused) };
     for (const seen of presented) {
       // Fails only if the change cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
       try {
-        await group.deliver(seen, this.#handler, trySend);
+        await group.deliver(seen, this.#prepare(seen.change), events);
       } catch (error) {
-        for (const { watch } of [...seen.visible, ...seen.failures]) fail(watch, error);
+        for (const { watch } of [...seen.visible, ...seen.failures]) onError(watch, error);
       }
     }
-    await group.pace(presented, this.#handler);
+  }
+
+  /** The subscriber of this watch continues at the position when it is ready. */
+  async #pause(group: WatchGroup<W, Shared>, watch: W, position: Start, ready: Promise<void>): Promise<void> {
+    const watches = [...group.watches.siblingsOf(watch)];
+    const place = { state: "paused", position } as const;
+    for (const each of watches) this.#put(each, place);
+    const paused = () => watches.filter((each) => this.#places.get(each) === place);
+    try {
+      await ready;
+      if (paused().length === 0) return;
+      // It rests if it has no reader for long.
+      await this.open();
+      this.start(paused(), position);
+    } catch (error) {
+      for (const each of paused()) this.#end(each, error as Error);
+    }
   }
 
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */
-  #merge(catchingUp: WatchGroup<W>): boolean {
+  #merge(catchingUp: WatchGroup<W, Shared>): boolean {
     if (this.#live && comparePositions(catchingUp.reader.position, this.#live.reader.position) < 0) return false;
-    for (const [watch, group] of this.#groups) if (group === catchingUp) this.#goLive(watch, this.positionOf(watch));
+    for (const watch of [...catchingUp.watches]) this.#goLive(watch, catchingUp.positionOf(watch));
     return true;
   }
 
-  #enter(group: WatchGroup<W>, watch: W, start?: Start): void {
-    this.#groups.set(watch, group);
-    group.add(watch, start);
+  /** Moves a watch. In a group, it gets the changes after `start`. */
+  #put(watch: W, place: Place<W, Shared>, start?: Start): void {
+    const before = this.#places.get(watch);
+    this.#places.set(watch, place);
+    if (before instanceof WatchGroup) before.delete(watch);
+    if (place instanceof WatchGroup) place.add(watch, start);
   }
 
   #end(watch: W, error: Error, position = this.positionOf(watch)!): void {
     this.delete(watch);
     try {
-      this.#handler.end(watch, error, position);
+      watch.subscriber.end(error, position);
     } catch (fault) {
       this.#rights.onInternalError(fault);
     }

@@ -7,7 +7,8 @@ import { type ChangeReader, feedGap } from "../changes/reader.ts";
 import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
-import type { ChangeVisibility, Watch } from "../rights/watch.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../rights/watch.ts";
+import type { Subscribed } from "./subscriber.ts";
 
 /** The client for which the delivery of all changes counts. */
 export const CHANGES = "changes";
@@ -15,23 +16,12 @@ export const CHANGES = "changes";
 /** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
 export class WatchEnded extends Error {}
 
-export type DeliveryHandler<W extends Watch> = {
-  /** Prepares what is equal for all who see a change. The result sends it to some of them, with `trySend`. */
-  prepare(change: Change): (seen: ChangeVisibility<W>, trySend: TrySend<W>) => void;
-  /**
-   * Resolves when the watch can take further changes; null if it can. The others do not wait for it: until it has caught up, it has a
-   * reader for itself. Absent if every watch always can.
-   */
-  untilReady?(watch: W): Promise<void> | null;
-  /**
-   * The watch has ended: `feedGap` if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
-   * change up to `position`.
-   */
-  end(watch: W, error: Error, position: Start): void;
+/** What happens while a change is given to subscribers. */
+export type GroupEvents<W> = {
+  /** The subscriber of the watch cannot receive further changes. It has received everything up to the position. */
+  onPause(watch: W, position: Start, ready: Promise<void>): void;
+  onError(watch: W, error: unknown): void;
 };
-
-/** Sends to the subscriber of a watch. If that throws, only this watch ends. Does nothing for a watch that has ended meanwhile. */
-export type TrySend<W extends Watch> = (watch: W, send: () => void) => void;
 
 /** The watches of one subscriber, for themselves. */
 export type Apart<W> = {
@@ -43,7 +33,7 @@ export type Apart<W> = {
 };
 
 /** Watches that share one reader: all live watches, all that are catching up, or those of one subscriber that is apart. */
-export class WatchGroup<W extends Watch> {
+export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
   readonly reader: ChangeReader;
   readonly watches: Watches<W>;
   /** Null for a group of several subscribers. */
@@ -54,7 +44,6 @@ export class WatchGroup<W extends Watch> {
   isAsking = false;
   /** While changes are delivered: everything up to `position` has been, and the next change to these subscribers; null before. */
   #progress: { readonly position: Position; readonly next: Position; readonly reached: Set<object> } | null = null;
-  readonly #behind = new Set<W>();
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
 
@@ -75,51 +64,65 @@ export class WatchGroup<W extends Watch> {
     if (this.watches.size === 0) this.reader.close();
   }
 
-  /** After these have been delivered: waits for the watches of a subscriber that is apart. Others do not wait for each other. */
-  async pace(delivered: readonly ChangeVisibility<W>[], { untilReady }: DeliveryHandler<W>): Promise<void> {
-    if (!untilReady) return;
-    for (const watch of new Set(delivered.flatMap(({ visible }) => visible.map((seen) => seen.watch)))) {
-      const ready = untilReady(watch);
-      if (ready && this.apart) await ready;
-      else if (ready) this.#behind.add(watch);
-    }
-  }
-
   /** The changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
   startAsking(): void {
     this.isAsking = true;
     this.#progress = null;
   }
 
-  /** Sends a change to all who see it. In between, requests are handled. */
-  async deliver(seen: ChangeVisibility<W>, handler: DeliveryHandler<W>, trySend: TrySend<W>): Promise<void> {
-    const send = handler.prepare(seen.change);
-    const parts = partsOf(seen);
-    for (const part of parts) {
+  /** Gives a change to all subscribers that see it. In between, requests are handled. */
+  async deliver(
+    { change, visible, failures }: ChangeVisibility<W>,
+    shared: Shared,
+    events: GroupEvents<W>,
+  ): Promise<void> {
+    const subscribers = [...Map.groupBy(visible, ({ watch }) => watch.subscriber).values()];
+    for (let from = 0; from < subscribers.length; from += PART) {
       const pause = pieces.next(CHANGES);
       if (pause) await pause;
-      send(part, trySend);
-      this.#note(part, part === parts.at(-1));
+      const part = subscribers.slice(from, from + PART);
+      for (const seen of part) this.#give(seen, shared, change, events);
+      this.#note(change, part, from + PART >= subscribers.length);
+    }
+    for (const { watch, error } of failures) this.#try(watch, () => watch.subscriber.fail(watch, error), events);
+  }
+
+  #give(seen: readonly VisibleChange<W>[], shared: Shared, { position }: Change, events: GroupEvents<W>): void {
+    const { watch } = seen[0]!;
+    this.#try(
+      watch,
+      () => {
+        const after = this.positionAfter(watch, position);
+        watch.subscriber.receive(seen, shared, after);
+        const ready = watch.subscriber.untilReady();
+        if (ready && this.watches.has(watch)) events.onPause(watch, after, ready);
+      },
+      events,
+    );
+  }
+
+  /** If it throws, only the subscriber of this watch ends. Does nothing for a watch that has left the group meanwhile. */
+  #try(watch: W, act: () => void, { onError }: GroupEvents<W>): void {
+    if (!this.watches.has(watch)) return;
+    try {
+      act();
+    } catch (error) {
+      onError(watch, error);
     }
   }
 
-  /** A part of those who see a change has got it. */
-  #note({ change, visible }: ChangeVisibility<W>, isLast: boolean): void {
-    const { position: next } = change;
+  /** A part of the subscribers that see a change has got it. */
+  #note({ position: next }: Change, part: readonly (readonly VisibleChange<W>[])[], isLast: boolean): void {
     const position = isLast ? next : (this.#progress?.position ?? this.delivered!);
     const reached = isLast || this.#progress?.next !== next ? new Set<object>() : this.#progress.reached;
-    if (!isLast) for (const { watch } of visible) reached.add(subscriberOf(watch));
+    if (!isLast) for (const [seen] of part) reached.add(seen!.watch.subscriber);
     this.#progress = { position, next, reached };
   }
 
-  /** Returns the watches that cannot take the next batch yet. */
-  finishBatch(): readonly W[] {
+  finishBatch(): void {
     this.delivered = null;
     this.isAsking = false;
     this.#progress = null;
-    const behind = [...this.#behind];
-    this.#behind.clear();
-    return behind;
   }
 
   /** Every change up to here that the watch sees has been delivered to it. */
@@ -137,7 +140,7 @@ export class WatchGroup<W extends Watch> {
     // Those that Postgres decides get nothing before it is asked.
     if (this.#progress === null || (isOpen && !this.isAsking)) return this.delivered;
     const { position, next, reached } = this.#progress;
-    return reached.has(subscriberOf(watch)) ? next : position;
+    return reached.has(watch.subscriber) ? next : position;
   }
 
   /** The position after a change that was delivered to the watch. */
@@ -161,21 +164,8 @@ export class WatchGroup<W extends Watch> {
   }
 }
 
-const subscriberOf = (watch: Watch): object => watch.subscriber ?? watch;
-
 /** After so many subscribers, delivery may pause. */
 const PART = 128;
-
-/** What the subscribers see of a change, in parts. All watches of a subscriber are in the same part. */
-function partsOf<W extends Watch>(seen: ChangeVisibility<W>): ChangeVisibility<W>[] {
-  if (seen.visible.length <= PART) return [seen];
-  const { change, visible, failures } = seen;
-  const subscribers = [...Map.groupBy(visible, ({ watch }) => subscriberOf(watch)).values()];
-  const parts: ChangeVisibility<W>[] = [];
-  for (let from = 0; from < subscribers.length; from += PART)
-    parts.push({ change, visible: subscribers.slice(from, from + PART).flat(), failures: from === 0 ? failures : [] });
-  return parts;
-}
 
 /** The position, with the snapshot of `start` if it still matters. */
 const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
@@ -215,8 +205,7 @@ export class Difficulties {
   readonly #counts = new WeakMap<object, number>();
 
   /** The changes after which the subscriber may join the others again: each time twice as many, so that n changes set it apart log n times. */
-  note(watch: Watch): number {
-    const subscriber = subscriberOf(watch);
+  note({ subscriber = {} }: Watch): number {
     const count = (this.#counts.get(subscriber) ?? 0) + 1;
     this.#counts.set(subscriber, count);
     return 2 ** count;

@@ -55,6 +55,10 @@ export class Watches<W extends Watch> {
     return this.#watches.has(watch);
   }
 
+  [Symbol.iterator](): Iterator<W> {
+    return this.#watches.keys();
+  }
+
   /** The watch sees the changes from the next batch on. */
   add(watch: W): void {
     this.#watches.set(watch, null);

@@ -11,13 +11,14 @@ import type { Start } from "../../db/changes/position.ts";
 import { formerNames, presentTable } from "../../db/changes/present-table.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import { Delivery } from "../../db/delivery/delivery.ts";
-import { type TrySend, WatchEnded } from "../../db/delivery/watch-group.ts";
+import type { Subscriber } from "../../db/delivery/subscriber.ts";
+import { WatchEnded } from "../../db/delivery/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import type { Checker } from "../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watch.ts";
+import type { VisibleChange, Watch } from "../../db/rights/watch.ts";
 import { problem } from "../../problems/problem.ts";
 
 /** The changes that a subscriber receives: those of one table whose columns have these values and fulfil the filter. */
@@ -54,7 +55,7 @@ export type SubscriberOptions = {
 
 type Received = { readonly event: ChangeEvent; readonly position: Start };
 
-/** Events that may wait for a subscriber whose rows are read slowly, before it gets a reader for itself. */
+/** Events that may wait for a subscriber whose rows are read slowly, before it is set aside until it has dealt with all. */
 const MAX_WAITING = 1000;
 
 /** The changes for all GraphQL subscriptions. */
@@ -62,7 +63,7 @@ export class Subscriptions {
   readonly checker: Checker;
   readonly #feed: ChangeFeed;
   readonly #rights: Rights;
-  readonly #delivery: Delivery<ChangeEvents>;
+  readonly #delivery: Delivery<ChangeEvents, Change>;
   /** The subscriptions that have started and receive every later commit. */
   readonly #active = new Set<ChangeEvents>();
 
@@ -70,11 +71,7 @@ export class Subscriptions {
     this.checker = rights.checker;
     this.#feed = feed;
     this.#rights = rights;
-    this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
-      prepare: () => (seen, trySend) => this.#deliver(seen, trySend),
-      untilReady: (events) => (events.waiting > MAX_WAITING ? events.idle() : null),
-      end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
-    });
+    this.#delivery = new Delivery<ChangeEvents, Change>(feed, rights, (change) => change);
   }
 
   /** The number of active subscriptions. */
@@ -121,10 +118,10 @@ export class Subscriptions {
     if (lost !== null) throw refused(lost);
     if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(caller)))
       throw problem("subscriptions too large");
-    if (since !== null) await this.#feed.open();
+    await this.#delivery.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
     if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");
-    if (!events.hasEnded) await this.#delivery.add(events, start);
+    if (!events.hasEnded) this.#delivery.start([events], start);
   }
 
   #filterOf({ wanted, table, caller }: ChangeEvents): PreparedFilter | null | Promise<PreparedFilter> {
@@ -144,22 +141,6 @@ export class Subscriptions {
       }
     return null;
   }
-
-  #deliver({ change, visible, failures }: ChangeVisibility<ChangeEvents>, trySend: TrySend<ChangeEvents>): void {
-    for (const seen of visible) trySend(seen.watch, () => this.#push(change, seen));
-    for (const { watch, error } of failures) trySend(watch, () => watch.end(refused(error.message)));
-  }
-
-  #push(change: Change, seen: VisibleChange<ChangeEvents>): void {
-    const { watch, event, left } = seen;
-    const { operations, isWhole } = watch.wanted;
-    if (change.operation === "TRUNCATE") {
-      if (operations.includes("DELETE")) watch.end(feedGap());
-      return;
-    }
-    if (!operations.includes(event) || (left !== null && !isWhole)) return;
-    watch.push({ event: eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
-  }
 }
 
 function eventOf(change: Change, { watch, view, event, seesOld }: VisibleChange<ChangeEvents>): ChangeEvent {
@@ -176,7 +157,8 @@ function eventOf(change: Change, { watch, view, event, seesOld }: VisibleChange<
 }
 
 /** The changes for one subscription, in order. Each is returned by `next` after the previous one has been processed. */
-export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
+export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch, Subscriber<ChangeEvents, Change> {
+  readonly subscriber = this;
   readonly wanted: ChangeFilter;
   readonly table: Watch["table"];
   readonly selected: ReadonlySet<string>;
@@ -216,28 +198,38 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
     return this.#received.length;
   }
 
-  push(received: Received): void {
-    if (this.hasEnded) return;
-    this.#received.push(received);
+  receive([seen]: readonly VisibleChange<ChangeEvents>[], change: Change, position: Start): void {
+    const { event, left } = seen!;
+    const { operations, isWhole } = this.wanted;
+    if (change.operation === "TRUNCATE") {
+      if (operations.includes("DELETE")) this.end(feedGap());
+      return;
+    }
+    if (!operations.includes(event) || (left !== null && !isWhole)) return;
+    this.#received.push({ event: eventOf(change, seen!), position });
     this.#handOutLater();
   }
 
-  /** Resolves when every event has been dealt with. */
-  async idle(): Promise<void> {
-    if ((this.#pending && this.waiting === 0) || this.hasEnded) return;
+  fail(_watch: ChangeEvents, { message }: Error): void {
+    this.end(refused(message));
+  }
+
+  /** When too many events wait, it is ready again when every one has been dealt with. */
+  untilReady(): Promise<void> | null {
+    if (this.hasEnded || this.waiting <= MAX_WAITING) return null;
     this.#idle ??= Promise.withResolvers();
-    await this.#idle.promise;
+    return this.#idle.promise;
   }
 
   /** The subscription gets this error instead of further events. */
   end(error: Error | null): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.error = error;
+    this.error = error instanceof WatchEnded ? refused(error.message) : error;
     this.#received = [];
     this.#onEnd();
     this.#rest();
-    if (error) this.#pending?.reject(error);
+    if (this.error) this.#pending?.reject(this.error);
     else this.#pending?.resolve({ value: undefined, done: true });
   }
 

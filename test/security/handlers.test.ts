@@ -73,7 +73,7 @@ test("a fault while a subscription is sent an event ends this subscription, and 
   const socket = connect(service());
   const subscriptions: Subscription[] = [];
   for (let i = 0; i < 3; i++) subscriptions.push(await socket.subscribe("subscription { onBoatCreated { id } }"));
-  failForOne(ChangeEvents.prototype, "push", () => true);
+  failForOne(ChangeEvents.prototype, "receive", () => true);
   await insert(21);
   const failed = () => subscriptions.filter(({ error }) => error !== null);
   await expect.poll(() => failed().length).toBe(1);

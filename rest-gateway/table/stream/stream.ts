@@ -1,16 +1,15 @@
 import type { Caller } from "../../../db/caller.ts";
-import type { Change } from "../../../db/changes/change.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { isFeedGap } from "../../../db/changes/reader.ts";
 import { Delivery } from "../../../db/delivery/delivery.ts";
-import type { TrySend } from "../../../db/delivery/watch-group.ts";
+import type { Subscriber } from "../../../db/delivery/subscriber.ts";
 import { allOf } from "../../../db/filters/condition.ts";
 import type { Plan, ReadPlan } from "../../../db/query/plan.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/watch.ts";
+import type { VisibleChange, Watch } from "../../../db/rights/watch.ts";
 import type { RequestContext } from "../../../db/transaction/identity.ts";
 import type { EventStream, EventStreams } from "../../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../../http/pipeline/exchange.ts";
@@ -25,6 +24,7 @@ import { ChangeEvent } from "./change-event.ts";
 
 /** A client that watches a table. */
 export type TableWatch = Watch & {
+  readonly subscriber: Subscriber<TableWatch, ChangeEvent>;
   readonly selected: ReadonlySet<string> | null;
   readonly stream: EventStream;
   readonly requestId: string;
@@ -68,18 +68,12 @@ export function snapshotRequest(request: TableRequest): TableRequest {
 /** `GET /rest/v1/<table>` with `Accept: text/event-stream`: an event with the rows, and then an event for each change. */
 export class TableStreams {
   readonly #options: TableStreamsOptions;
-  readonly #delivery: Delivery<TableWatch>;
+  readonly #delivery: Delivery<TableWatch, ChangeEvent>;
 
   constructor(options: TableStreamsOptions) {
     const { feed, rights } = options;
     this.#options = options;
-    this.#delivery = new Delivery<TableWatch>(feed, rights, {
-      prepare: (change) => {
-        const event = new ChangeEvent(change);
-        return (seen, trySend) => this.#deliver(seen, event, trySend);
-      },
-      end: (watch, error) => this.#end(watch, error),
-    });
+    this.#delivery = new Delivery(feed, rights, (change) => new ChangeEvent(change));
   }
 
   get size(): number {
@@ -102,7 +96,13 @@ export class TableStreams {
       return position && feed.textOf(position);
     });
     if (warning !== null) stream.send({ event: "warning", data: JSON.stringify({ message: warning }) });
-    const watch: TableWatch = { ...watched, caller, stream, read, requestId: exchange.head.requestId };
+    const subscriber: Subscriber<TableWatch, ChangeEvent> = {
+      receive: ([seen], event, position) => this.#send(seen!, event, position),
+      fail: (_, { message }) => sendProblem(watch, message),
+      end: (error) => this.#end(watch, error),
+      untilReady: () => (stream.isBehind ? new Promise<void>((resolve) => stream.onceTaken(resolve)) : null),
+    };
+    const watch: TableWatch = { ...watched, caller, subscriber, stream, read, requestId: exchange.head.requestId };
     const onEnded = (message: string) => this.#end(watch, new Error(message));
     const watching = callers.open(caller, { resolve: () => exchange.identity.caller(callerRules), onEnded });
     stream.onceClosed(() => {
@@ -139,35 +139,14 @@ export class TableStreams {
   }
 
   async #add(watch: TableWatch, since: Start): Promise<void> {
-    if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
+    await this.#delivery.open();
+    if (!watch.stream.isClosed) this.#delivery.start([watch], since);
   }
 
-  #deliver(
-    { change, visible, failures }: ChangeVisibility<TableWatch>,
-    event: ChangeEvent,
-    trySend: TrySend<TableWatch>,
-  ): void {
-    for (const seen of visible) trySend(seen.watch, () => this.#send(change, seen, event));
-    for (const { watch, error } of failures) trySend(watch, () => sendProblem(watch, error.message));
-  }
-
-  #send(change: Change, seen: VisibleChange<TableWatch>, event: ChangeEvent): void {
+  #send(seen: VisibleChange<TableWatch>, event: ChangeEvent, position: Start): void {
     const { watch } = seen;
-    if (seen.event === "TRUNCATE") {
-      this.#restart(watch).catch((error) => this.#fail(watch, error));
-      return;
-    }
-    const position = this.#delivery.positionAfter(watch, change);
-    watch.stream.send({ event: seen.event, data: event.dataFor(seen), id: this.#options.feed.textOf(position) });
-    if (watch.stream.isBehind) this.#pause(watch, position);
-  }
-
-  /** The client reads slowly: it gets the rest when it has taken what was sent. */
-  #pause(watch: TableWatch, position: Start): void {
-    this.#delivery.delete(watch);
-    watch.stream.onceTaken(() => {
-      this.#add(watch, position).catch((error: Error) => this.#end(watch, error));
-    });
+    if (seen.event === "TRUNCATE") this.#restart(watch).catch((error) => this.#fail(watch, error));
+    else watch.stream.send({ event: seen.event, data: event.dataFor(seen), id: this.#options.feed.textOf(position) });
   }
 
   #fail(watch: TableWatch, error: unknown): void {

@@ -5,6 +5,7 @@ import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { Change } from "../../../db/changes/change.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { Delivery } from "../../../db/delivery/delivery.ts";
+import type { Subscriber } from "../../../db/delivery/subscriber.ts";
 import { WatchEnded } from "../../../db/delivery/watch-group.ts";
 import { filterOf } from "../../../db/filters/condition.ts";
 import type { CheckerOptions } from "../../../db/rights/checker.ts";
@@ -78,8 +79,10 @@ class Answers {
 }
 
 /** It has a watch of each kind, and gets the changes that any of them sees. */
-type Subscriber = {
+type Client = {
   readonly kinds: readonly Kind[];
+  /** Whether it is not ready for a while after each change. */
+  readonly pauses: boolean;
   readonly watches: Own[];
   /** The commits before it began. */
   readonly since: number;
@@ -91,16 +94,16 @@ type Subscriber = {
   delay: number;
 };
 
-type Own = Watch & { readonly kind: Kind; readonly subscriber: Subscriber };
+type Own = Watch & { readonly kind: Kind; readonly subscriber: Subscriber<Own, Change> };
 
 class Run {
-  readonly subscribers: Subscriber[] = [];
+  readonly subscribers: Client[] = [];
   readonly faults: unknown[] = [];
   readonly #answers = new Answers();
   readonly #commits = new Commits(TABLES.map((name) => catalogs.before.schemas.get("public")!.tables.get(name)!));
   readonly #expiredAt: number[] = [0];
   readonly #rights: Rights;
-  readonly #delivery: Delivery<Own>;
+  readonly #delivery: Delivery<Own, Change>;
   readonly #feed: ChangeFeed;
   #onChange = () => {};
   #catalog = catalogs.before;
@@ -126,20 +129,7 @@ class Run {
       onInternalError: (error) => this.faults.push(error),
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000, openTimeout: 60_000 });
-    this.#delivery = new Delivery<Own>(this.#feed, this.#rights, {
-      prepare:
-        (change) =>
-        ({ visible }, trySend) => {
-          for (const [subscriber, seen] of Map.groupBy(visible, ({ watch }) => watch.subscriber))
-            trySend(seen[0]!.watch, () => {
-              this.#receive(subscriber, change, seen);
-            });
-        },
-      end: ({ subscriber }, error) => {
-        subscriber.ended = error;
-        this.#delete(subscriber);
-      },
-    });
+    this.#delivery = new Delivery(this.#feed, this.#rights, (change) => change);
   }
 
   open = () => this.#delivery.open();
@@ -148,15 +138,24 @@ class Run {
     return this.#commits.count;
   }
 
-  join(kinds: readonly Kind[]): void {
+  join(kinds: readonly Kind[], pauses: boolean): void {
     const none = { watches: [], received: [], ended: null, hasLeft: false, delay: 0 };
-    const subscriber: Subscriber = { kinds, since: this.commits, ...none };
+    const client: Client = { kinds, pauses, since: this.commits, ...none };
+    const subscriber: Subscriber<Own, Change> = {
+      receive: (seen, change) => this.#receive(client, change, seen),
+      fail() {},
+      end: (error) => {
+        client.ended = error;
+        this.#delete(client);
+      },
+      untilReady: () => (pauses ? sleep(1) : null),
+    };
     for (const kind of kinds) {
       const filter = filters.get(kind) ?? null;
-      subscriber.watches.push({ kind, table: tableOf(kind), caller: ANONYMOUS, filter, subscriber });
+      client.watches.push({ kind, table: tableOf(kind), caller: ANONYMOUS, filter, subscriber });
     }
-    this.subscribers.push(subscriber);
-    this.#delivery.start(subscriber.watches);
+    this.subscribers.push(client);
+    this.#delivery.start(client.watches);
   }
 
   leave(which: number): void {
@@ -182,11 +181,11 @@ class Run {
     await this.#feed.close();
   }
 
-  #delete({ watches }: Subscriber): void {
+  #delete({ watches }: Client): void {
     for (const watch of watches) this.#delivery.delete(watch);
   }
 
-  #receive(subscriber: Subscriber, { new: row, table }: Change, seen: readonly VisibleChange<Own>[]): void {
+  #receive(subscriber: Client, { new: row, table }: Change, seen: readonly VisibleChange<Own>[]): void {
     const id = Number(row![0]);
     if (subscriber.received.length > 0 && seen.some(({ watch }) => watch.kind === "unsendable"))
       throw new TypeError("a fault");
@@ -201,7 +200,7 @@ const nameOf = (id: number, table: string) => (table === "revoked" ? `${id}r` : 
 const SEEING: readonly Kind[] = ["none", "revoked", "unsendable", "matches"];
 
 /** What the subscriber gets until it ends. */
-function expectedOf({ kinds, since }: Subscriber, commits: number): string[] {
+function expectedOf({ kinds, since }: Client, commits: number): string[] {
   const tables = new Set(kinds.filter((kind) => SEEING.includes(kind)).map((kind) => tableOf(kind).name));
   const ids = Array.from({ length: commits - since }, (_, i) => since + 1 + i);
   return ids.flatMap((id) => TABLES.filter((name) => tables.has(name)).map((name) => nameOf(id, name)));
@@ -213,7 +212,7 @@ const kinds = fc.oneof(
   fc.array(fc.constantFrom(...KINDS), { minLength: 2, maxLength: 4 }),
 );
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("join" as const), kinds }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("join" as const), kinds, pauses: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("leave" as const), which: fc.nat(50) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant("commit" as const), count: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("pass" as const), milliseconds: fc.constantFrom(0, 1, 5) }) },
@@ -230,7 +229,7 @@ test("each well-behaved subscriber gets each change once, in the order of commit
       await run.open();
       let isRevoked = false;
       for (const each of steps) {
-        if (each.do === "join") run.join(each.kinds);
+        if (each.do === "join") run.join(each.kinds, each.pauses);
         else if (each.do === "leave") run.leave(each.which);
         else if (each.do === "commit") for (let i = 0; i < each.count; i++) run.commit();
         else if (each.do === "pass") await sleep(each.milliseconds);
@@ -240,8 +239,8 @@ test("each well-behaved subscriber gets each change once, in the order of commit
         }
       }
       run.commit();
-      const expected = (each: Subscriber) => expectedOf(each, run.commits);
-      const endings = ({ kinds, since }: Subscriber) =>
+      const expected = (each: Client) => expectedOf(each, run.commits);
+      const endings = ({ kinds, since }: Client) =>
         kinds.filter(
           (kind) =>
             kind === "slow" ||
@@ -256,8 +255,9 @@ test("each well-behaved subscriber gets each change once, in the order of commit
       ];
       for (const each of behaved) await expect.poll(() => each.received, POLL).toEqual(expected(each));
       for (const each of behaved) expect(each.ended).toBeNull();
-      for (const { kinds, delay } of behaved)
-        if (kinds.every((kind) => kind === "none" || kind === "revoked")) expect(delay).toBeLessThanOrEqual(BOUND);
+      for (const { kinds, pauses, delay } of behaved)
+        if (!pauses && kinds.every((kind) => kind === "none" || kind === "revoked"))
+          expect(delay).toBeLessThanOrEqual(BOUND);
       for (const each of ending) await expect.poll(() => each.ended, POLL).not.toBeNull();
       for (const each of ending) {
         const isReason = (kind: Kind) => kind === "slow" || kind === "revoked";

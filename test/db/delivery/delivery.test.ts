@@ -1,11 +1,12 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
-import type { Image } from "../../../db/changes/change.ts";
+import type { Change, Image } from "../../../db/changes/change.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
 import { Delivery } from "../../../db/delivery/delivery.ts";
+import type { Subscriber } from "../../../db/delivery/subscriber.ts";
 import type { Watch } from "../../../db/rights/watch.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -20,35 +21,46 @@ beforeAll(async () => {
   return () => database.drop();
 });
 
-type Reading = Watch & { readonly titles: string[]; ended: Error | null };
+type Reading = Watch & {
+  readonly subscriber: Subscriber<Reading, Change>;
+  readonly titles: string[];
+  ended: Error | null;
+};
 
 const ANONYMOUS: Caller = { role: "anon", claims: {}, expiresAt: null, refused: null };
+const ARTICLES = { schema: "public", name: "articles" };
 
-const watchArticles = (): Reading => ({
-  table: { schema: "public", name: "articles" },
-  caller: ANONYMOUS,
-  filter: null,
-  titles: [],
-  ended: null,
-});
+/** `untilReady` is called after each change. */
+function watchArticles(untilReady: () => Promise<void> | null = () => null): Reading {
+  const titles: string[] = [];
+  const subscriber: Subscriber<Reading, Change> = {
+    receive: (_, change) => void (change.new && titles.push(rowOf(change).title!)),
+    fail() {},
+    end: (error) => {
+      watch.ended = error;
+    },
+    untilReady,
+  };
+  const watch: Reading = { table: ARTICLES, caller: ANONYMOUS, filter: null, subscriber, titles, ended: null };
+  return watch;
+}
 
 async function startDelivery(feed: ChangeFeed, prepare = (_title: string) => {}) {
   const { rights } = await startRights(database);
-  const delivery = new Delivery<Reading>(feed, rights, {
-    prepare(change) {
-      const { title } = rowOf(change);
-      prepare(title!);
-      return ({ visible }, trySend) => {
-        for (const { watch } of visible) if (change.new) trySend(watch, () => watch.titles.push(title!));
-      };
-    },
-    end(watch, error) {
-      watch.ended = error;
-    },
+  const delivery = new Delivery<Reading, Change>(feed, rights, (change) => {
+    prepare(rowOf(change).title!);
+    return change;
   });
   await delivery.open();
   return delivery;
 }
+
+/** A watch whose subscriber does only this. */
+type Plain = Watch & { readonly subscriber: Subscriber<Plain, Change> };
+const watchTable = (name: string, subscriber: Partial<Subscriber<Plain, Change>>): Plain => ({
+  ...{ table: { schema: "public", name }, caller: ANONYMOUS, filter: null },
+  subscriber: { receive() {}, fail() {}, end() {}, untilReady: () => null, ...subscriber },
+});
 
 const insert = (from: number, to: number) =>
   database.owner.query(
@@ -159,6 +171,48 @@ test("a watch whose position is no longer kept is refused, and others continue",
   await expect.poll(() => live.titles.length).toBe(1001);
 });
 
+test("a subscriber that is not ready is not waited for, and gets the rest when it is ready", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const pauses: (() => void)[] = [];
+  const slow = watchArticles(() => new Promise((resolve) => pauses.push(resolve)));
+  const others = watchArticles();
+  delivery.start([slow]);
+  delivery.start([others]);
+  await insert(1, 20);
+  await expect.poll(() => others.titles).toEqual(titlesFrom(1, 20));
+  expect(slow.titles).toEqual(titlesFrom(1, 1));
+  for (let n = 1; n <= 21; n++) {
+    if (n === 20) await insert(21, 21);
+    await expect.poll(() => pauses.length).toBe(n);
+    expect(slow.titles).toEqual(titlesFrom(1, n));
+    pauses.at(-1)!();
+  }
+  delivery.delete(slow);
+  await insert(22, 22);
+  await expect.poll(() => others.titles).toEqual(titlesFrom(1, 22));
+  expect(slow.titles).toEqual(titlesFrom(1, 21));
+});
+
+test("a subscriber that is ready when its position is no longer kept ends, and one that has left meanwhile stays away", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical", { maxBytes: 20_000 }));
+  const ready = Promise.withResolvers<void>();
+  const [slow, left, others] = [
+    watchArticles(() => ready.promise),
+    watchArticles(() => ready.promise),
+    watchArticles(),
+  ];
+  for (const watch of [slow, left, others]) delivery.start([watch]);
+  await insert(1, 1000);
+  await expect.poll(() => others.titles.length).toBe(1000);
+  delivery.delete(left);
+  ready.resolve();
+  await expect.poll(() => slow.ended).toEqual(MISSED);
+  await insert(1001, 1001);
+  await expect.poll(() => others.titles.length).toBe(1001);
+  expect([slow.titles, left.titles, left.ended]).toEqual([titlesFrom(1, 1), titlesFrom(1, 1), null]);
+  expect(delivery.size).toBe(1);
+});
+
 test("watches whose batch cannot be prepared end with a reason, instead of losing it in silence, and others continue", async () => {
   const delivery = await startDelivery(await startFeed(database, "logical"), (title) => {
     if (title === "Title 3001") throw new Error("not prepared");
@@ -184,12 +238,9 @@ test("a watch ends with the reason when its role may no longer read the table", 
   await database.owner.query("select changes.publish_table('leaving'::regclass)");
   await catalog.refreshed();
   const ended: string[] = [];
-  const delivery = new Delivery<Watch>(feed, rights, {
-    prepare: () => () => {},
-    end: (_watch, { message }) => void ended.push(message),
-  });
+  const delivery = new Delivery<Plain, Change>(feed, rights, (change) => change);
   await delivery.open();
-  delivery.start([{ table: { schema: "public", name: "leaving" }, caller: ANONYMOUS, filter: null }]);
+  delivery.start([watchTable("leaving", { end: ({ message }) => void ended.push(message) })]);
   await database.owner.query("revoke select on leaving from anon");
   await database.owner.query("insert into leaving values (1)");
   await expect.poll(() => ended).toEqual(["the role anon may not SELECT from public.leaving"]);
@@ -230,16 +281,13 @@ test("a delivered row has the values of a select", async () => {
   const feed = await startFeed(database, "logical");
   const { rights } = await startRights(database);
   const received: (string | null)[][] = [];
-  const delivery = new Delivery<Watch>(feed, rights, {
-    prepare: ({ table, old, new: current }) => {
-      const json = (image: Image | null) => image && imageJson(table, image, [...table.columns.keys()]);
-      received.push([isWhole ? json(old) : null, json(current)]);
-      return () => {};
-    },
-    end: () => {},
-  });
+  const delivery = new Delivery<Plain, Change>(feed, rights, (change) => change);
+  const receive: Subscriber<Plain, Change>["receive"] = (_, { table, old, new: current }) => {
+    const json = (image: Image | null) => image && imageJson(table, image, [...table.columns.keys()]);
+    received.push([isWhole ? json(old) : null, json(current)]);
+  };
   await delivery.open();
-  delivery.start([{ table: { schema: "public", name: "computed" }, caller: ANONYMOUS, filter: null }]);
+  delivery.start([watchTable("computed", { receive })]);
   const select = async () => {
     const { rows } = await owner.query("select to_json(c)::text as json from computed as c order by id");
     return rows.map(({ json }) => json);
@@ -266,17 +314,12 @@ test("a change has the names of the catalog that decides it", async () => {
   const feed = await startFeed(database, "logical");
   const { rights, catalog } = await startRights(database);
   const received: string[] = [];
-  const delivery = new Delivery<Watch>(feed, rights, {
-    prepare: (change) => (seen, trySend) => {
-      for (const { watch, view } of seen.visible)
-        trySend(watch, () => {
-          const table = presentTable(change.table, view.table);
-          received.push(imageJson(table, change.new!, columnIndexesOf(table, view.columns)));
-        });
-    },
-    end: (_, error) => received.push(error.message),
-  });
-  const watch = () => ({ table: { schema: "public", name: "crates" }, caller: ANONYMOUS, filter: null });
+  const delivery = new Delivery<Plain, Change>(feed, rights, (change) => change);
+  const receive: Subscriber<Plain, Change>["receive"] = ([seen], change) => {
+    const table = presentTable(change.table, seen!.view.table);
+    received.push(imageJson(table, change.new!, columnIndexesOf(table, seen!.view.columns)));
+  };
+  const watch = () => watchTable("crates", { receive, end: ({ message }) => void received.push(message) });
   await delivery.open();
   const start = delivery.start([watch()]);
   const add = (id: number) => owner.query("insert into crates values ($1, 'open', 'secret')", [id]);
