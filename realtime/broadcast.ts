@@ -1,5 +1,5 @@
 import { parseJson } from "../http/pipeline/body.ts";
-import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
+import { type Body, type Frame, type Version, writeBinary, writeText } from "./serializer.ts";
 
 /** A message of a client, or from SQL, to the members of a topic. */
 export type Broadcast = {
@@ -30,31 +30,27 @@ export function faultOf({ event, body }: Broadcast, maxDepth: number): string | 
 export class BroadcastMessages {
   readonly #topic: string;
   readonly #broadcast: Broadcast;
-  readonly #written = new Map<Version, Buffer>();
+  readonly #written = new Map<Version, Frame>();
 
   constructor(topic: string, broadcast: Broadcast) {
     this.#topic = topic;
     this.#broadcast = broadcast;
   }
 
-  get isBinary(): boolean {
-    return !this.#broadcast.body.isJson;
-  }
-
   /** Null if the version cannot carry it. */
-  of(version: Version): Buffer | null {
-    if (this.isBinary && version === 1) return null;
+  of(version: Version): Frame | null {
+    if (!this.#broadcast.body.isJson && version === 1) return null;
     const written = this.#written.get(version) ?? this.#write(version);
     this.#written.set(version, written);
     return written;
   }
 
-  #write(version: Version): Buffer {
+  #write(version: Version): Frame {
     const { event, body, meta } = this.#broadcast;
     const metadata = meta === undefined ? "" : JSON.stringify(meta);
     if (!body.isJson) return writeBinary(this.#topic, event, metadata, body.bytes);
     const more = metadata && `,"meta":${metadata}`;
     const payload = `{"type":"broadcast","event":${JSON.stringify(event)},"payload":${body.bytes}${more}}`;
-    return Buffer.from(writeText(version, { topic: this.#topic, event: "broadcast" }, payload));
+    return writeText(version, { topic: this.#topic, event: "broadcast" }, payload);
   }
 }

@@ -9,7 +9,7 @@ import { type Broadcast, faultOf } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
 import { type JoinRequest, NOT_STORED, parseToken } from "./join.ts";
 import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
-import { type ClientMessage, isObject, writeText } from "./serializer.ts";
+import { type ClientMessage, type Frame, isObject, writeText } from "./serializer.ts";
 import type { Subscription, SubscriptionListener } from "./subscription.ts";
 import type { Member, Topic } from "./topic.ts";
 
@@ -17,7 +17,7 @@ export type ChannelOptions = {
   readonly socket: Member["socket"] & {
     readonly exchange: Pick<SocketExchange, "onLimit">;
     readonly maxDepth: number;
-    send(message: string | Buffer): void;
+    send(message: Frame): void;
     reply(message: ClientMessage, status: "ok" | "error", response?: object): void;
   };
   readonly joinRef: string;

@@ -6,6 +6,7 @@ import { type Broadcast, BroadcastMessages, faultOf } from "./broadcast.ts";
 import type { ChannelAccess } from "./channel-access.ts";
 import type { JoinRequest, ReplayRequest } from "./join.ts";
 import { noReplay } from "./problem.ts";
+import type { Frame } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 import type { Topics } from "./topics.ts";
 
@@ -18,7 +19,7 @@ export type ReplayOptions = {
 };
 
 /** A broadcast as it is sent. `message` is null if the version of the client cannot carry it. */
-type Written = { readonly id: string; readonly message: Buffer | null; readonly isBinary: boolean };
+type Written = { readonly id: string; readonly message: Frame | null };
 
 /**
  * Broadcasts from SQL for a channel that is being joined: the stored ones, and those that arrive while they are read, which they may
@@ -72,8 +73,7 @@ export class Replay {
     // From here on, the socket counts them.
     this.close();
     const missed = this.#arrived.filter(({ id }) => !replayed.has(id));
-    for (const { message, isBinary } of [...this.#stored, ...missed])
-      if (message !== null) socket.send(message, isBinary);
+    for (const { message } of [...this.#stored, ...missed]) if (message !== null) socket.send(message);
   }
 
   close(): void {
@@ -90,6 +90,6 @@ export class Replay {
   #write(broadcast: Broadcast): Written {
     const { socket, request } = this.#options;
     const messages = new BroadcastMessages(request.topic, broadcast);
-    return { id: broadcast.meta!.id, message: messages.of(socket.version), isBinary: messages.isBinary };
+    return { id: broadcast.meta!.id, message: messages.of(socket.version) };
   }
 }

@@ -119,16 +119,41 @@ function parseMetadata(text: string): ClientMessage["payload"] {
   throw new MalformedMessage("the metadata of a binary message must be an object");
 }
 
+/**
+ * A message to clients: a whole WebSocket frame, so that one that many receive is made once. Servers do not mask.
+ * Source: RFC 6455, 5.2.
+ */
+export type Frame = Buffer;
+
+const TEXT = 0x81;
+const BINARY = 0x82;
+
+/** A message of so many bytes, which are to be written at its end. */
+function newFrame(kind: typeof TEXT | typeof BINARY, bytes: number): Frame {
+  const header = bytes < 126 ? 2 : bytes < 65_536 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(header + bytes);
+  frame[0] = kind;
+  frame[1] = header === 2 ? bytes : header === 4 ? 126 : 127;
+  if (header > 2) frame.writeUIntBE(bytes, header === 4 ? 2 : 4, header === 4 ? 2 : 6);
+  if (header === 10) frame.writeUInt16BE(0, 2);
+  return frame;
+}
+
 /** A message to a client. `payload` is JSON. Messages that the client has not asked for have no references. */
 export function writeText(
   version: Version,
   { joinRef = null, ref = null, topic, event }: ServerMessage,
   payload: string,
-): string {
+): Frame {
   const [j, r, t] = [JSON.stringify(joinRef), JSON.stringify(ref), JSON.stringify(topic)];
-  return version === 2
-    ? `[${j},${r},${t},"${event}",${payload}]`
-    : `{"topic":${t},"event":"${event}","payload":${payload},"ref":${r},"join_ref":${j}}`;
+  const text =
+    version === 2
+      ? `[${j},${r},${t},"${event}",${payload}]`
+      : `{"topic":${t},"event":"${event}","payload":${payload},"ref":${r},"join_ref":${j}}`;
+  const bytes = Buffer.byteLength(text);
+  const frame = newFrame(TEXT, bytes);
+  frame.write(text, frame.length - bytes);
+  return frame;
 }
 
 type ServerMessage = {
@@ -143,24 +168,28 @@ type ServerMessage = {
 export class SharedText {
   readonly #message: ServerMessage;
   readonly #payload: string;
-  readonly #written = new Map<Version, Buffer>();
+  readonly #written = new Map<Version, Frame>();
 
   constructor(message: ServerMessage, payload: string) {
     this.#message = message;
     this.#payload = payload;
   }
 
-  of(version: Version): Buffer {
-    const written = this.#written.get(version) ?? Buffer.from(writeText(version, this.#message, this.#payload));
+  of(version: Version): Frame {
+    const written = this.#written.get(version) ?? writeText(version, this.#message, this.#payload);
     this.#written.set(version, written);
     return written;
   }
 }
 
 /** A broadcast whose body is not JSON. Version 1 cannot carry it. `metadata` is JSON, or "" for none. */
-export function writeBinary(topic: string, event: string, metadata: string, body: Buffer): Buffer {
+export function writeBinary(topic: string, event: string, metadata: string, body: Buffer): Frame {
   const texts = [topic, event, metadata].map((text) => Buffer.from(text));
-  return Buffer.concat([Buffer.from([BROADCAST, ...texts.map(({ length }) => length), 0]), ...texts, body]);
+  const parts = [Buffer.from([BROADCAST, ...texts.map(({ length }) => length), 0]), ...texts, body];
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  const frame = newFrame(BINARY, bytes);
+  Buffer.concat(parts, bytes).copy(frame, frame.length - bytes);
+  return frame;
 }
 
 /** The columns that a channel receives. */
@@ -187,7 +216,7 @@ export class ChangeMessages {
   readonly change: Change;
   readonly #maxBytes: number;
   readonly #data = new Map<string, string>();
-  readonly #messages = new Map<string, Buffer>();
+  readonly #messages = new Map<string, Frame>();
 
   /** `maxBytes` is the maximum size of the data. */
   constructor(change: Change, maxBytes: number) {
@@ -196,13 +225,13 @@ export class ChangeMessages {
   }
 
   /** The message of a channel for the bindings with these ids, which have the same columns and see the same. */
-  of(topic: string, version: Version, ids: readonly number[], seen: SeenChange): Buffer {
+  of(topic: string, version: Version, ids: readonly number[], seen: SeenChange): Frame {
     const shown = shownIn(seen);
     const key = `${version} ${ids.join()} ${shown} ${topic}`;
     let message = this.#messages.get(key);
     if (message === undefined) {
       const payload = `{"ids":[${ids.join()}],"data":${this.#dataOf(shown, seen)}}`;
-      message = Buffer.from(writeText(version, { topic, event: "postgres_changes" }, payload));
+      message = writeText(version, { topic, event: "postgres_changes" }, payload);
       this.#messages.set(key, message);
     }
     return message;

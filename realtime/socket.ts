@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
@@ -10,7 +11,16 @@ import { isRefusal, Problem, problem } from "../problems/problem.ts";
 import type { Channel } from "./channel.ts";
 import { costOf, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
 import { badToken, channelReason, internal, isChannelProblem, malformed } from "./problem.ts";
-import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
+import { atEndOfTurn, Receipts } from "./receipts.ts";
+import {
+  type ClientMessage,
+  type Frame,
+  MalformedMessage,
+  parseBinary,
+  parseText,
+  type Version,
+  writeText,
+} from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
 export type ChannelSocketOptions = {
@@ -24,8 +34,6 @@ export type ChannelSocketOptions = {
 
 const MALFORMED = 4400;
 const INTERNAL_ERROR = 1011;
-/** The least milliseconds between two pings that show whether the client has received its messages. */
-const PING_PAUSE = 100;
 /** A client for which this many times the limit is buffered is disconnected. */
 const MAX_BUFFERED = 16;
 const PATH = "/realtime/v1/websocket";
@@ -51,14 +59,7 @@ export class ChannelSocket {
   readonly #options: ChannelSocketOptions;
   /** By topic: messages are handled in order. */
   readonly #handling = new Map<string, Promise<void>>();
-  readonly #unpinged = new Set<Subscription>();
-  /** The subscriptions whose messages the client confirms by answering the outstanding ping. */
-  readonly #pinged = new Set<Subscription>();
-  /** Whether a ping will be sent when this turn of the event loop is over, or later. */
-  #isPinging = false;
-  #pingTimer: NodeJS.Timeout | undefined;
-  #pingedAt = Number.NEGATIVE_INFINITY;
-  #pings = 0;
+  readonly #receipts: Receipts;
   readonly #draining: (() => void)[] = [];
 
   constructor(websocket: WebSocket, exchange: SocketExchange, options: ChannelSocketOptions) {
@@ -73,7 +74,8 @@ export class ChannelSocket {
     this.#unread = options.budget.hold(this.network, "messages", this.#holder);
     this.#options = options;
     exchange.onMessage((data, isBinary) => this.#receive(data, isBinary));
-    websocket.on("pong", (payload) => this.#pong(String(payload)));
+    this.#receipts = new Receipts((payload) => exchange.ping(payload));
+    websocket.on("pong", (payload) => this.#receipts.pong(String(payload)));
     websocket.once("close", (code) => this.#close(code));
   }
 
@@ -97,30 +99,34 @@ export class ChannelSocket {
     return this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes;
   }
 
-  /** Sends a message: text, or the bytes of one. */
-  send(message: string | Buffer, isBinary = false): void {
+  send(message: Frame): void {
     if (!this.isOpen) return;
     const { limits } = this.#options;
     if (this.#websocket.bufferedAmount > MAX_BUFFERED * limits.wsMaxBufferedBytes) {
       this.closeSlow();
       return;
     }
-    const bytes = Buffer.byteLength(message);
+    const { length: bytes } = message;
     if (!this.#unread.send(bytes)) return;
-    this.#collect();
-    this.#websocket.send(message, { binary: isBinary }, () => {
+    const { socket } = this.exchange.request;
+    if (socket.writableCorked === 0) this.#collect(socket);
+    // As ws does, which would make the frame anew for each socket.
+    socket.write(message, () => {
       this.#unread.give(bytes);
       if (this.#draining.length > 0) this.#drain();
     });
   }
 
-  /** Sends everything of one turn of the event loop with one system call: it is most of the cost of a message. */
-  #collect(): void {
-    const { socket } = this.exchange.request;
-    if (socket.writableCorked > 0) return;
+  /** Everything of one turn of the event loop is sent with one system call: it is most of the cost of a message. */
+  #collect(socket: Socket): void {
     socket.cork();
-    process.nextTick(() => socket.uncork());
+    atEndOfTurn(this.#endTurn);
   }
+
+  readonly #endTurn = (): void => {
+    if (this.isOpen) this.#receipts.endTurn();
+    this.exchange.request.socket.uncork();
+  };
 
   /** Sends a message that answers one of the client. `response` is an object. */
   reply({ joinRef, ref, topic }: ClientMessage, status: "ok" | "error", response: object = {}): undefined {
@@ -149,17 +155,7 @@ export class ChannelSocket {
 
   /** Finds out whether the client has received the messages of a subscription. */
   pingSoon(subscription: Subscription): void {
-    this.#unpinged.add(subscription);
-    this.#schedulePing();
-  }
-
-  /** A ping that is due is sent with the messages of this turn. The next one waits until the client has answered. */
-  #schedulePing(): void {
-    if (this.#isPinging || this.#pinged.size > 0) return;
-    this.#isPinging = true;
-    const pause = this.#pingedAt + PING_PAUSE - performance.now();
-    if (pause > 0) this.#pingTimer = setTimeout(() => this.#ping(), pause);
-    else process.nextTick(() => this.#ping());
+    this.#receipts.expect(subscription);
   }
 
   /** The caller on a channel. Rejects with Problem if the credentials are refused. */
@@ -262,25 +258,6 @@ export class ChannelSocket {
     }
   }
 
-  #ping(): void {
-    this.#isPinging = false;
-    if (!this.isOpen) return;
-    this.#pingedAt = performance.now();
-    for (const subscription of this.#unpinged) {
-      this.#pinged.add(subscription);
-      subscription.ping();
-    }
-    this.#unpinged.clear();
-    this.exchange.ping(String(++this.#pings));
-  }
-
-  #pong(payload: string): void {
-    if (payload !== String(this.#pings)) return;
-    for (const subscription of this.#pinged) subscription.pong();
-    this.#pinged.clear();
-    if (this.#unpinged.size > 0) this.#schedulePing();
-  }
-
   #drain(): void {
     if (this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes / 2) return;
     for (const callback of this.#draining.splice(0)) callback();
@@ -292,7 +269,7 @@ export class ChannelSocket {
   }
 
   #close(code: number): void {
-    clearTimeout(this.#pingTimer);
+    this.#receipts.close();
     this.#unread.close();
     for (const channel of [...this.channels.values()]) channel.disconnect(code);
     this.channels.clear();

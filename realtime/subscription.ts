@@ -3,14 +3,14 @@ import type { Delivery } from "../db/delivery/delivery.ts";
 import type { VisibleChange } from "../db/rights/watch.ts";
 import { type Bindings, type ChangeSubscriber, type ChangeWatch, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
-import { type ChangeMessages, shownIn, type Version } from "./serializer.ts";
+import { type ChangeMessages, type Frame, shownIn, type Version } from "./serializer.ts";
 
 export type SubscriptionOptions = {
   readonly topic: string;
   readonly socket: {
     readonly version: Version;
     readonly isFull: boolean;
-    send(message: Buffer): void;
+    send(message: Frame): void;
     pingSoon(subscription: Subscription): void;
     whenDrained(callback: () => void): void;
   };
@@ -107,11 +107,13 @@ export class Subscription implements ChangeSubscriber {
       this.listener.sendGap(`the table ${schema}.${name} was truncated: load the data again`);
       return;
     }
-    const [first] = wanted;
-    const groups = wanted.length === 1 ? [wanted] : Map.groupBy(wanted, shownIn).values();
-    for (const group of groups) {
+    if (wanted.length === 1) {
+      socket.send(messages.of(topic, socket.version, [wanted[0]!.watch.binding.id], wanted[0]!));
+      return;
+    }
+    for (const group of Map.groupBy(wanted, shownIn).values()) {
       const ids = [...new Set(group.map(({ watch }) => watch.binding.id))].sort((a, b) => a - b);
-      socket.send(messages.of(topic, socket.version, ids, group[0] ?? first!));
+      socket.send(messages.of(topic, socket.version, ids, group[0]!));
     }
   }
 

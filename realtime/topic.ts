@@ -5,7 +5,7 @@ import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import type { ChannelRights } from "./channel-access.ts";
 import { Presences } from "./presence.ts";
 import { isChannelProblem } from "./problem.ts";
-import { SharedText, type Version } from "./serializer.ts";
+import { type Frame, SharedText, type Version } from "./serializer.ts";
 import { broadcastOf, eventOf, isMeta, type MessageLimits, type TopicEvent } from "./topic-message.ts";
 
 /** A channel, for the others with the same topic. */
@@ -18,7 +18,7 @@ export interface Member {
   readonly socket: {
     readonly version: Version;
     readonly network: string;
-    send(message: Buffer, isBinary: boolean): void;
+    send(message: Frame): void;
   };
 }
 
@@ -114,7 +114,7 @@ export class Topic {
         payload,
         message: new SharedText({ topic: this.name, event: "presence_state" }, payload),
       };
-    socket.send(this.#state.message.of(socket.version), false);
+    socket.send(this.#state.message.of(socket.version));
   }
 
   #receiveBroadcast(event: TopicEvent & { kind: "broadcast" }): boolean {
@@ -150,7 +150,7 @@ export class Topic {
     const sent = this.#send(network, [...this.#members], (member) => {
       if (member === except || !member.rights.broadcast.read || member.replayed?.has(broadcast.meta?.id ?? "")) return;
       const message = messages.of(member.socket.version);
-      if (message !== null) member.socket.send(message, messages.isBinary);
+      if (message !== null) member.socket.send(message);
     });
     if (sent === null || isHeld) return sent;
     const holding = budget.hold(network, "messages");
@@ -173,7 +173,7 @@ export class Topic {
 
   #sendDiff(diff: string): Promise<void> | null {
     const message = new SharedText({ topic: this.name, event: "presence_diff" }, diff);
-    return this.#send(PRESENCE, this.#audience(), ({ socket }) => socket.send(message.of(socket.version), false));
+    return this.#send(PRESENCE, this.#audience(), ({ socket }) => socket.send(message.of(socket.version)));
   }
 
   /** Sends to the members that do not leave meanwhile, after all earlier messages. */

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import * as ws from "ws";
 import { parseFilter } from "../../realtime/filter.ts";
 import { type JoinRequest, parseJoin } from "../../realtime/join.ts";
-import { parseText, type Version } from "../../realtime/serializer.ts";
+import { parseText, type Version, writeBinary, writeText } from "../../realtime/serializer.ts";
 
 const parse = (value: unknown, version: Version) => parseText(Buffer.from(JSON.stringify(value)), version, 100);
 
@@ -133,3 +134,25 @@ test("a binding keeps what the client sent, which the reply repeats", () => {
     bindings: [{ sent, event: "INSERT", schema: null, table: null, filter: "", select: null, isPartial: false }],
   });
 });
+
+/** Missing in @types/ws. */
+const { Receiver } = ws as any;
+
+test.each([0, 2, 50, 60, 65_000, 65_500, 70_000, 1_000_000])(
+  "a message with %i characters more is one frame",
+  async (length) => {
+    const payload = JSON.stringify({ text: "ä".repeat(length / 2) });
+    const text = writeText(2, { topic: "realtime:room", event: "system" }, payload);
+    const binary = writeBinary("realtime:room", "event", "", Buffer.alloc(length, 7));
+    const receiver = new Receiver({ isServer: false });
+    const messages: [data: Buffer, isBinary: boolean][] = [];
+    receiver.on("message", (data: Buffer, isBinary: boolean) => messages.push([data, isBinary]));
+    // In parts, as a socket has them.
+    const sent = Buffer.concat([text, binary]);
+    for (let at = 0; at < sent.length; at += 30_000) receiver.write(sent.subarray(at, at + 30_000));
+    await expect.poll(() => messages.length).toBe(2);
+    expect(messages[0]).toEqual([Buffer.from(`[null,null,"realtime:room","system",${payload}]`), false]);
+    expect(messages[1]![1]).toBe(true);
+    expect(messages[1]![0].subarray(-length || Number.POSITIVE_INFINITY)).toEqual(Buffer.alloc(length, 7));
+  },
+);
