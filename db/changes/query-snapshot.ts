@@ -2,6 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { parseSnapshot, type Snapshot, sees } from "./position.ts";
 
+/** Prepared: it is run for each transaction, or every two milliseconds. */
+const SNAPSHOT = { name: "snapshot", text: "select pg_current_snapshot()::text as snapshot" };
+
 const NONE: Snapshot = { end: 0n, running: new Set() };
 
 /** The least time between two snapshots: under load, all transactions that arrive meanwhile share one. */
@@ -37,7 +40,7 @@ export class QuerySnapshot {
 
   async read(): Promise<Snapshot> {
     this.#readAt = performance.now();
-    const { rows } = await this.#pool.query<{ snapshot: string }>("select pg_current_snapshot()::text as snapshot");
+    const { rows } = await this.#pool.query<{ snapshot: string }>(SNAPSHOT);
     this.#previous = this.#snapshot;
     this.#snapshot = parseSnapshot(rows[0]!.snapshot);
     return this.#snapshot;
