@@ -15,6 +15,7 @@ import {
   Difficulties,
   type GroupEvents,
   lapsed,
+  partsApart,
   timeoutOf,
   tooSlow,
   tryAgain,
@@ -22,11 +23,7 @@ import {
   WatchGroup,
 } from "./watch-group.ts";
 
-/**
- * Where a watch is. In a group, it receives changes: with the live ones, with those that catch up, or with those of its subscriber
- * alone. It waits for the next catch-up, or is paused until its subscriber is ready. It comes from each of these to each other with its
- * position, so that it gets each change once.
- */
+/** Where a watch is (SPEC.md): in a group that receives changes, waiting for the next catch-up, or paused until its subscriber is ready. */
 type Place<W extends Subscribed<W, Shared>, Shared> =
   | WatchGroup<W, Shared>
   | { readonly state: "waiting" | "paused"; readonly position: Start };
@@ -34,8 +31,8 @@ type Place<W extends Subscribed<W, Shared>, Shared> =
 /**
  * Delivers changes to the watches that see them, in commit order for each subscriber. All live watches share one reader and are decided
  * together: first the subscribers that this process decides, then the others, for which Postgres is asked. Those for which that takes
- * too long or fails are set apart: each subscriber with a reader for itself, until it has caught up. Watches that resume from an earlier position catch up together,
- * and then join the live ones, without a gap or a duplicate.
+ * too long or fails are set apart, so that few do not keep the others from their changes: together, then in halves, and at last each
+ * alone, because a moment in which the database is slow must not make a question of each subscriber.
  */
 export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   readonly #feed: ChangeFeed;
@@ -78,14 +75,14 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     return start;
   }
 
+  get size(): number {
+    return this.#places.size;
+  }
+
   delete(watch: W): void {
     const place = this.#places.get(watch);
     this.#places.delete(watch);
     if (place instanceof WatchGroup) place.delete(watch);
-  }
-
-  get size(): number {
-    return this.#places.size;
   }
 
   /** Every change up to here that the watch sees has been delivered to it; undefined for one that has not started, or has ended. */
@@ -112,25 +109,35 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       !(place instanceof WatchGroup) && place.state === "waiting" ? [[watch, place.position] as const] : [],
     );
     if (starts.length === 0) return;
+    this.#catchingUp = this.#startAt(starts, null, (group) => {
+      if (this.#catchingUp === group) this.#catchingUp = null;
+      this.#startCatchUp();
+    });
+  }
+
+  /** A group of these watches, each from its start on; null if the changes since then are no longer kept: then they end. */
+  #startAt(
+    starts: readonly (readonly [watch: W, start: Start])[],
+    apart: Apart | null,
+    onEnd: (group: WatchGroup<W, Shared>) => void = () => {},
+  ): WatchGroup<W, Shared> | null {
     const first = starts.map(([, start]) => start).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
     let reader: ChangeReader;
     try {
       reader = this.#feed.read({ since: withoutSnapshot(first), mayFallBehind: true });
     } catch (error) {
       for (const [watch, start] of starts) this.#end(watch, error as Error, start);
-      return;
+      return null;
     }
-    this.#catchingUp = this.#startGroup(reader, (group) => {
-      if (this.#catchingUp === group) this.#catchingUp = null;
-      this.#startCatchUp();
-    });
-    for (const [watch, start] of starts) this.#put(watch, this.#catchingUp, start);
+    const group = this.#startGroup(reader, onEnd, apart);
+    for (const [watch, start] of starts) this.#put(watch, group, start);
+    return group;
   }
 
   #startGroup(
     reader: ChangeReader,
     onEnd: (group: WatchGroup<W, Shared>) => void,
-    apart: Apart<W> | null = null,
+    apart: Apart | null = null,
   ): WatchGroup<W, Shared> {
     const group = new WatchGroup(reader, new Watches<W>(this.#rights), apart);
     this.#run(group)
@@ -154,8 +161,9 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       if (changes.length > 0) {
         group.delivered = delivered;
         await this.#rights.meet(changes);
-        await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
+        await (apart?.isAlone ? this.#processAlone(group, apart, changes) : this.#process(group, changes));
         group.finishBatch();
+        if (apart && !apart.isAlone) apart.remaining -= changes.length;
         if (apart && apart.remaining <= 0) this.#rejoin(group);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
@@ -163,7 +171,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     }
   }
 
-  /** After an internal error, the batch is tried again for each of its subscribers alone. */
+  /** After an internal error, the batch is tried again for its subscribers apart. */
   async #process(group: WatchGroup<W, Shared>, changes: readonly Change[]): Promise<void> {
     const { watches } = group;
     try {
@@ -173,22 +181,24 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       if (ask === null) return;
       group.startAsking();
       const { results, undecided } = await ask(this.#rights.checker.inquiry("together"));
-      for (const watch of undecided) this.#setApart(watch, group);
+      this.#setApart(undecided, group);
       await this.#deliver(group, results);
     } catch (error) {
       this.#report(error);
-      const open = [...watches].filter((watch) => !group.isAsking || watches.isOpen(watch));
-      for (const watch of open) this.#setApart(watch, group);
+      this.#setApart(
+        [...watches].filter((watch) => !group.isAsking || watches.isOpen(watch)),
+        group,
+      );
     }
   }
 
-  /** The same for a subscriber that is apart. It ends if it cannot be decided. */
-  async #processApart(group: WatchGroup<W, Shared>, apart: Apart<W>, changes: readonly Change[]): Promise<void> {
+  /** The same for a subscriber that is alone. It ends if it cannot be decided. */
+  async #processAlone(group: WatchGroup<W, Shared>, apart: Apart, changes: readonly Change[]): Promise<void> {
     const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
     const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
     if (!apart.isSlow && found.results.some(timeoutOf)) {
       apart.isSlow = true;
-      return this.#processApart(group, apart, changes);
+      return this.#processAlone(group, apart, changes);
     }
     apart.isSlow = inquiry.wasDifficult;
     for (const { watch, reason } of found.ended) this.#end(watch, new WatchEnded(reason));
@@ -199,7 +209,8 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       const position = end === 0 ? group.positionOf(slow) : group.positionAfter(slow, changes[end - 1]!.position);
       this.#end(slow, tooSlow(slow), position);
     }
-    if (inquiry.wasDifficult) apart.remaining = this.#difficulties.note(apart.watches[0]!);
+    const [watch] = group.watches;
+    if (inquiry.wasDifficult && watch) apart.remaining = this.#difficulties.note(watch);
     else apart.remaining -= changes.length;
   }
 
@@ -209,21 +220,18 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     this.#rights.onInternalError(error);
   };
 
-  /** The others do not wait for the subscriber of this watch: it continues with a reader for itself. */
-  #setApart(watch: W, group: WatchGroup<W, Shared>): void {
-    if (!group.watches.has(watch)) return;
-    const position = this.positionOf(watch)!;
-    let reader: ChangeReader;
-    try {
-      reader = this.#feed.read({ since: withoutSnapshot(position), mayFallBehind: true });
-    } catch (error) {
-      this.#end(watch, error as Error);
-      return;
+  /** The others do not wait for the subscribers of these watches. */
+  #setApart(undecided: Iterable<W>, group: WatchGroup<W, Shared>): void {
+    const present = [...undecided].filter((watch) => group.watches.has(watch));
+    const subscribers = Map.groupBy(present, ({ subscriber }) => subscriber);
+    for (const part of partsApart([...subscribers.values()], group.apart !== null)) {
+      const starts = part
+        .flatMap(([watch]) => [...group.watches.siblingsOf(watch!)])
+        .map((watch) => [watch, group.positionOf(watch)] as const);
+      const inherited = part.length > 1 ? group.apart?.remaining : undefined;
+      const remaining = inherited ?? Math.max(...part.map(([watch]) => this.#difficulties.note(watch!)));
+      this.#startAt(starts, { remaining, isAlone: part.length === 1, isSlow: false });
     }
-    const watches = [...group.watches.siblingsOf(watch)];
-    const apart = { watches, remaining: this.#difficulties.note(watch), isSlow: false };
-    const own = this.#startGroup(reader, () => {}, apart);
-    for (const each of watches) this.#put(each, own, position);
   }
 
   #rejoin(group: WatchGroup<W, Shared>): void {

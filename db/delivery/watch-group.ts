@@ -23,21 +23,31 @@ export type GroupEvents<W> = {
   onError(watch: W, error: unknown): void;
 };
 
-/** The watches of one subscriber, for themselves. */
-export type Apart<W> = {
-  readonly watches: readonly W[];
+/** Subscribers for which Postgres could not decide with the others. */
+export type Apart = {
   /** After so many further changes, if none of them is difficult to decide, they join the others again. */
   remaining: number;
-  /** Whether one was difficult to decide last time, so that they wait with other slow ones. */
+  /** Whether it is one subscriber. */
+  readonly isAlone: boolean;
+  /** Whether one that is alone was difficult to decide last time, so that it waits with other slow ones. */
   isSlow: boolean;
 };
 
-/** Watches that share one reader: all live watches, all that are catching up, or those of one subscriber that is apart. */
+/** Up to so many subscribers are asked about each alone. */
+const FEW = 8;
+
+/** How subscribers continue that are set apart: few of them each alone; more of them together, and from then on in halves. */
+export function partsApart<S>(subscribers: readonly S[], wereApart: boolean): readonly (readonly S[])[] {
+  if (subscribers.length <= FEW) return subscribers.map((each) => [each]);
+  const middle = Math.ceil(subscribers.length / 2);
+  return wereApart ? [subscribers.slice(0, middle), subscribers.slice(middle)] : [subscribers];
+}
+
+/** Watches that share one reader: all live watches, all that are catching up, or those of subscribers that are apart. */
 export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
   readonly reader: ChangeReader;
   readonly watches: Watches<W>;
-  /** Null for a group of several subscribers. */
-  readonly apart: Apart<W> | null;
+  readonly apart: Apart | null;
   /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
   delivered: Start | null = null;
   /** See `startAsking`. */
@@ -47,7 +57,7 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
 
-  constructor(reader: ChangeReader, watches: Watches<W>, apart: Apart<W> | null = null) {
+  constructor(reader: ChangeReader, watches: Watches<W>, apart: Apart | null = null) {
     this.reader = reader;
     this.watches = watches;
     this.apart = apart;
@@ -135,7 +145,7 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
 
   #deliveredTo(watch: W): Start {
     if (this.delivered === null) return this.reader.position;
-    const isOpen = this.apart === null && this.watches.isOpen(watch);
+    const isOpen = !this.apart?.isAlone && this.watches.isOpen(watch);
     if (this.isAsking && !isOpen) return this.reader.position;
     // Those that Postgres decides get nothing before it is asked.
     if (this.#progress === null || (isOpen && !this.isAsking)) return this.delivered;
@@ -219,7 +229,7 @@ const PAIRS = 10_000;
 /** How many changes are taken at once for so many watches. */
 export const batchSize = (watches: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / watches)));
 
-/** How often a batch is tried for a watch that is apart, and the milliseconds after the first attempt. */
+/** How often a batch is tried for a watch that is alone, and the milliseconds after the first attempt. */
 const ATTEMPTS = 3;
 const PAUSE = 20;
 

@@ -55,7 +55,10 @@ const TABLES = ["things", "revoked"];
 
 /** Answers as Postgres would; `expired` are the questions that it has cancelled. */
 class Answers {
+  asked = 0;
   expired = 0;
+  /** So many of the next questions are too slow, for any subscriber. */
+  slow = 0;
 
   readonly forRole: CheckerOptions["database"]["forRole"] = () =>
     ({
@@ -64,8 +67,9 @@ class Answers {
         const lists = elementsOf(terms) as Kind[];
         const timeout = Number(identity.settings.fixed.find(([name]: [string]) => name === "statement_timeout")[1]);
         await null;
+        this.asked += 1;
         if (lists.includes("fault")) throw new TypeError("a fault");
-        if (lists.includes("slow")) {
+        if (lists.includes("slow") || this.slow-- > 0) {
           await sleep(timeout);
           this.expired += 1;
           throw Object.assign(new Error("canceled"), { code: "57014", severity: "ERROR" });
@@ -99,7 +103,7 @@ type Own = Watch & { readonly kind: Kind; readonly subscriber: Subscriber<Own, C
 class Run {
   readonly subscribers: Client[] = [];
   readonly faults: unknown[] = [];
-  readonly #answers = new Answers();
+  readonly answers = new Answers();
   readonly #commits = new Commits(TABLES.map((name) => catalogs.before.schemas.get("public")!.tables.get(name)!));
   readonly #expiredAt: number[] = [0];
   readonly #rights: Rights;
@@ -111,7 +115,7 @@ class Run {
   constructor() {
     const run = this;
     this.#rights = new Rights({
-      database: this.#answers,
+      database: this.answers,
       catalog: {
         get current() {
           return run.#catalog;
@@ -166,7 +170,7 @@ class Run {
   }
 
   commit(): void {
-    this.#expiredAt.push(this.#answers.expired);
+    this.#expiredAt.push(this.answers.expired);
     this.#commits.commit();
   }
 
@@ -190,7 +194,7 @@ class Run {
     if (subscriber.received.length > 0 && seen.some(({ watch }) => watch.kind === "unsendable"))
       throw new TypeError("a fault");
     subscriber.received.push(nameOf(id, table.name));
-    subscriber.delay = Math.max(subscriber.delay, this.#answers.expired - this.#expiredAt[id]!);
+    subscriber.delay = Math.max(subscriber.delay, this.answers.expired - this.#expiredAt[id]!);
   }
 }
 
@@ -274,3 +278,21 @@ test("each well-behaved subscriber gets each change once, in the order of commit
     }),
     { numRuns: samples(40), endOnFailure: true },
   ));
+
+test("a moment in which the database is slow does not make a question of each subscriber", async () => {
+  const run = new Run();
+  await run.open();
+  for (let n = 0; n < 200; n++) run.join(["matches"], false);
+  const received = () => run.subscribers.map((each) => each.received.length);
+  run.commit();
+  await expect.poll(received, POLL).toEqual(Array(200).fill(1));
+  const before = run.answers.asked;
+  run.answers.slow = 3;
+  for (let n = 0; n < 4; n++) run.commit();
+  await expect.poll(received, POLL).toEqual(Array(200).fill(5));
+  expect(run.answers.slow).toBeLessThanOrEqual(0);
+  expect(run.answers.asked - before).toBeLessThan(30);
+  for (const each of run.subscribers) expect(each.received).toEqual(expectedOf(each, 5));
+  expect(run.faults).toEqual([]);
+  await run.close();
+});
