@@ -67,7 +67,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     const start = since ?? reader.position;
     for (const watch of watches) {
       if (since) this.#put(watch, { state: "waiting", position: since });
-      else this.#goLive(watch, start);
+      else this.#put(watch, this.#liveFrom(start), start);
     }
     if (since) this.#startCatchUp();
     // It was open until here so that the feed always has a reader and keeps reading.
@@ -95,12 +95,13 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     for (const watch of [...this.#places.keys()]) this.delete(watch);
   }
 
-  #goLive(watch: W, since?: Start): void {
+  /** The live group; a new one takes the changes after the position. */
+  #liveFrom(position: Start): WatchGroup<W, Shared> {
     if (!this.#live || this.#live.reader.isClosed)
-      this.#live = this.#startGroup(this.#feed.read({ since: since && withoutSnapshot(since) }), (group) => {
+      this.#live = this.#startGroup(this.#feed.read({ since: withoutSnapshot(position) }), (group) => {
         if (this.#live === group) this.#live = null;
       });
-    this.#put(watch, this.#live, since);
+    return this.#live;
   }
 
   #startCatchUp(): void {
@@ -265,10 +266,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     const paused = () => watches.filter((each) => this.#places.get(each) === place);
     try {
       await ready;
-      if (paused().length === 0) return;
-      // It rests if it has no reader for long.
-      await this.open();
-      this.start(paused(), position);
+      if (paused().length > 0) this.start(paused(), position);
     } catch (error) {
       for (const each of paused()) this.#end(each, error as Error);
     }
@@ -277,7 +275,8 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */
   #merge(catchingUp: WatchGroup<W, Shared>): boolean {
     if (this.#live && comparePositions(catchingUp.reader.position, this.#live.reader.position) < 0) return false;
-    for (const watch of [...catchingUp.watches]) this.#goLive(watch, catchingUp.positionOf(watch));
+    const live = this.#liveFrom(catchingUp.reader.position);
+    for (const watch of [...catchingUp.watches]) this.#put(watch, live, catchingUp.positionOf(watch));
     return true;
   }
 

@@ -19,8 +19,8 @@ export interface Subscriber<W extends Watch, Shared> {
    */
   end(error: Error, position: Start): void;
   /**
-   * Null if it can receive further changes; otherwise resolves when it can. The others do not wait for it: it then continues after the
-   * last change that it has received.
+   * Asked before each change. Null if it can receive it; otherwise resolves when it can. The others do not wait for it: it then
+   * continues with this change.
    */
   untilReady(): Promise<void> | null;
 }

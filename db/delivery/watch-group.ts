@@ -18,7 +18,7 @@ export class WatchEnded extends Error {}
 
 /** What happens while a change is given to subscribers. */
 export type GroupEvents<W> = {
-  /** The subscriber of the watch cannot receive further changes. It has received everything up to the position. */
+  /** The subscriber of the watch cannot receive the next change. It has received everything up to the position. */
   onPause(watch: W, position: Start, ready: Promise<void>): void;
   onError(watch: W, error: unknown): void;
 };
@@ -94,26 +94,28 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
       for (const seen of part) this.#give(seen, shared, change, events);
       this.#note(change, part, from + PART >= subscribers.length);
     }
-    for (const { watch, error } of failures) this.#try(watch, () => watch.subscriber.fail(watch, error), events);
+    for (const { watch, error } of failures)
+      this.#try(watch, change, () => watch.subscriber.fail(watch, error), events);
   }
 
-  #give(seen: readonly VisibleChange<W>[], shared: Shared, { position }: Change, events: GroupEvents<W>): void {
+  #give(seen: readonly VisibleChange<W>[], shared: Shared, change: Change, events: GroupEvents<W>): void {
     const { watch } = seen[0]!;
-    this.#try(
-      watch,
-      () => {
-        const after = this.positionAfter(watch, position);
-        watch.subscriber.receive(seen, shared, after);
-        const ready = watch.subscriber.untilReady();
-        if (ready && this.watches.has(watch)) events.onPause(watch, after, ready);
-      },
-      events,
-    );
+    const { lsn, index } = change.position;
+    const give = () => {
+      const ready = watch.subscriber.untilReady();
+      if (ready) events.onPause(watch, this.positionAfter(watch, { lsn, index: index - 1 }), ready);
+      else watch.subscriber.receive(seen, shared, this.positionAfter(watch, change.position));
+    };
+    this.#try(watch, change, give, events);
   }
 
-  /** If it throws, only the subscriber of this watch ends. Does nothing for a watch that has left the group meanwhile. */
-  #try(watch: W, act: () => void, { onError }: GroupEvents<W>): void {
-    if (!this.watches.has(watch)) return;
+  /**
+   * If it throws, only the subscriber of this watch ends. Does nothing for a watch that has left the group meanwhile, or has come back
+   * with a later start.
+   */
+  #try(watch: W, { position }: Change, act: () => void, { onError }: GroupEvents<W>): void {
+    const start = this.#starts.get(watch);
+    if (!this.watches.has(watch) || (start && comparePositions(position, start) <= 0)) return;
     try {
       act();
     } catch (error) {

@@ -145,14 +145,22 @@ class Run {
   join(kinds: readonly Kind[], pauses: boolean): void {
     const none = { watches: [], received: [], ended: null, hasLeft: false, delay: 0 };
     const client: Client = { kinds, pauses, since: this.commits, ...none };
+    let isReady = true;
+    const rest = async () => {
+      await sleep(1);
+      isReady = true;
+    };
     const subscriber: Subscriber<Own, Change> = {
-      receive: (seen, change) => this.#receive(client, change, seen),
+      receive: (seen, change) => {
+        isReady = !pauses;
+        this.#receive(client, change, seen);
+      },
       fail() {},
       end: (error) => {
         client.ended = error;
         this.#delete(client);
       },
-      untilReady: () => (pauses ? sleep(1) : null),
+      untilReady: () => (isReady ? null : rest()),
     };
     for (const kind of kinds) {
       const filter = filters.get(kind) ?? null;

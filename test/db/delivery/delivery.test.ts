@@ -30,7 +30,7 @@ type Reading = Watch & {
 const ANONYMOUS: Caller = { role: "anon", claims: {}, expiresAt: null, refused: null };
 const ARTICLES = { schema: "public", name: "articles" };
 
-/** `untilReady` is called after each change. */
+/** `untilReady` is called before each change. */
 function watchArticles(untilReady: () => Promise<void> | null = () => null): Reading {
   const titles: string[] = [];
   const subscriber: Subscriber<Reading, Change> = {
@@ -171,22 +171,37 @@ test("a watch whose position is no longer kept is refused, and others continue",
   await expect.poll(() => live.titles.length).toBe(1001);
 });
 
+/** A subscriber that is ready for one change, and for the next one when `next` is called. */
+function slowSubscriber() {
+  let waiting: PromiseWithResolvers<void> | null = null;
+  const watch = watchArticles(() => {
+    if (watch.titles.length === ready) waiting ??= Promise.withResolvers();
+    return watch.titles.length === ready ? waiting!.promise : null;
+  });
+  let ready = 1;
+  const next = () => {
+    ready += 1;
+    waiting?.resolve();
+    waiting = null;
+  };
+  return { watch, next, isPaused: () => waiting !== null };
+}
+
 test("a subscriber that is not ready is not waited for, and gets the rest when it is ready", async () => {
   const delivery = await startDelivery(await startFeed(database, "logical"));
-  const pauses: (() => void)[] = [];
-  const slow = watchArticles(() => new Promise((resolve) => pauses.push(resolve)));
+  const { watch: slow, next, isPaused } = slowSubscriber();
   const others = watchArticles();
   delivery.start([slow]);
   delivery.start([others]);
   await insert(1, 20);
   await expect.poll(() => others.titles).toEqual(titlesFrom(1, 20));
-  expect(slow.titles).toEqual(titlesFrom(1, 1));
-  for (let n = 1; n <= 21; n++) {
-    if (n === 20) await insert(21, 21);
-    await expect.poll(() => pauses.length).toBe(n);
+  for (let n = 1; n <= 20; n++) {
+    if (n === 19) await insert(21, 21);
+    await expect.poll(isPaused).toBe(true);
     expect(slow.titles).toEqual(titlesFrom(1, n));
-    pauses.at(-1)!();
+    next();
   }
+  await expect.poll(() => slow.titles).toEqual(titlesFrom(1, 21));
   delivery.delete(slow);
   await insert(22, 22);
   await expect.poll(() => others.titles).toEqual(titlesFrom(1, 22));
@@ -195,22 +210,56 @@ test("a subscriber that is not ready is not waited for, and gets the rest when i
 
 test("a subscriber that is ready when its position is no longer kept ends, and one that has left meanwhile stays away", async () => {
   const delivery = await startDelivery(await startFeed(database, "logical", { maxBytes: 20_000 }));
-  const ready = Promise.withResolvers<void>();
-  const [slow, left, others] = [
-    watchArticles(() => ready.promise),
-    watchArticles(() => ready.promise),
-    watchArticles(),
-  ];
-  for (const watch of [slow, left, others]) delivery.start([watch]);
+  const [slow, left, others] = [slowSubscriber(), slowSubscriber(), watchArticles()];
+  for (const watch of [slow.watch, left.watch, others]) delivery.start([watch]);
   await insert(1, 1000);
   await expect.poll(() => others.titles.length).toBe(1000);
-  delivery.delete(left);
-  ready.resolve();
-  await expect.poll(() => slow.ended).toEqual(MISSED);
+  delivery.delete(left.watch);
+  for (const each of [slow, left]) each.next();
+  await expect.poll(() => slow.watch.ended).toEqual(MISSED);
   await insert(1001, 1001);
   await expect.poll(() => others.titles.length).toBe(1001);
-  expect([slow.titles, left.titles, left.ended]).toEqual([titlesFrom(1, 1), titlesFrom(1, 1), null]);
+  expect([slow.watch.titles, left.watch.titles, left.watch.ended]).toEqual([titlesFrom(1, 1), titlesFrom(1, 1), null]);
   expect(delivery.size).toBe(1);
+});
+
+test("a subscriber that pauses while a change is delivered to others, and is ready before they have it, gets each change once", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const busy = () => {
+    const end = performance.now() + 0.15;
+    while (performance.now() < end);
+    return null;
+  };
+  let isFirst = true;
+  const brief = watchArticles(() => {
+    if (!isFirst) return null;
+    isFirst = false;
+    return new Promise((resolve) => setImmediate(resolve));
+  });
+  delivery.start([brief]);
+  const others = Array.from({ length: 300 }, () => watchArticles(busy));
+  delivery.start(others);
+  await insert(1, 30);
+  await expect.poll(() => others.every(({ titles }) => titles.length === 30)).toBe(true);
+  for (const watch of [brief, ...others]) expect(watch.titles).toEqual(titlesFrom(1, 30));
+  delivery.close();
+});
+
+test("watches that catch up from different positions while none is live get every change", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const first = watchArticles();
+  const start = delivery.start([first]);
+  await insert(1, 400);
+  await expect.poll(() => first.titles.length).toBe(400);
+  const middle = delivery.positionOf(first)!;
+  const [other, late, early] = [watchArticles(), watchArticles(), watchArticles()];
+  delivery.start([other], start);
+  delivery.start([late], middle);
+  delivery.start([early], start);
+  for (const watch of [other, first]) delivery.delete(watch);
+  await insert(401, 410);
+  await expect.poll(() => late.titles).toEqual(titlesFrom(401, 410));
+  await expect.poll(() => early.titles).toEqual(titlesFrom(1, 410));
 });
 
 test("watches whose batch cannot be prepared end with a reason, instead of losing it in silence, and others continue", async () => {
