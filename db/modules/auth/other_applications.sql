@@ -65,7 +65,8 @@ comment on function auth_private.hash_for(auth.user_id, text) is
 
 create or replace function auth.try_add_account(
   user_id auth.user_id, name text, email text, password_hash text default null,
-  disabled_at timestamptz default null, email_confirmed_at timestamptz default null)
+  disabled_at timestamptz default null, email_confirmed_at timestamptz default null,
+  user_metadata jsonb default '{}', app_metadata jsonb default '{}')
 returns boolean
 language plpgsql volatile set search_path = '' as $$
 declare
@@ -88,6 +89,16 @@ begin
     end,
     disabled_at => try_add_account.disabled_at,
     email_confirmed_at => case when is_proved then try_add_account.email_confirmed_at end);
+  update auth_private.accounts as a
+  set user_metadata = case jsonb_typeof(try_add_account.user_metadata)
+      when 'object' then try_add_account.user_metadata
+      else '{}'
+    end,
+    app_metadata = case
+      when is_proved and jsonb_typeof(try_add_account.app_metadata) = 'object' then try_add_account.app_metadata
+      else '{}'
+    end
+  where a.user_id = try_add_account.user_id;
   return true;
 exception when integrity_constraint_violation then
   get stacked diagnostics
@@ -101,16 +112,19 @@ exception when integrity_constraint_violation then
   return false;
 end $$;
 
-comment on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) is $$
+comment on function auth.try_add_account(
+  auth.user_id, text, text, text, timestamptz, timestamptz, jsonb, jsonb) is $$
 For seeds, imports and triggers of the application: as auth.add_account, but no value is an error. Without a name the
 account has the e-mail as its name, and without a usable hash no password. If the e-mail is malformed or of
 another account, there is a warning and no account. Returns whether it has added one; a user who has one keeps it.
 In a request to the service, such as one that inserts a row into
-the table of users, the account has no password, and its e-mail is not confirmed.
+the table of users, the account has no password and no app_metadata, and its e-mail is not confirmed.
 $$;
 
-revoke all on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) from public;
-grant execute on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) to auth_owner;
+revoke all on function auth.try_add_account(
+  auth.user_id, text, text, text, timestamptz, timestamptz, jsonb, jsonb) from public;
+grant execute on function auth.try_add_account(
+  auth.user_id, text, text, text, timestamptz, timestamptz, jsonb, jsonb) to auth_owner;
 
 create or replace function auth_private.is_request() returns boolean
 language sql stable set search_path = ''

@@ -107,7 +107,9 @@ begin
       coalesce(new.raw_user_meta_data ->> 'name', new.raw_user_meta_data ->> 'full_name', new.email),
       new.email,
       password_hash => new.encrypted_password,
-      email_confirmed_at => new.email_confirmed_at);
+      email_confirmed_at => new.email_confirmed_at,
+      user_metadata => new.raw_user_meta_data,
+      app_metadata => new.raw_app_meta_data - 'provider' - 'providers');
   end if;
   return null;
 end $$;
