@@ -144,8 +144,15 @@ export const AUTH_V1: HttpEnvelope = { reject: sendAuthProblem };
 
 /** Throws the problem of a rule of the database that the application or a hook has raised. */
 export function refuseUser(raised: unknown): never {
-  const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
-  if (code === "23505") throw problem("user exists");
+  const {
+    code,
+    message = "",
+    schema,
+    constraint,
+  } = raised as Partial<Record<"code" | "message" | "schema" | "constraint", string>>;
+  // Another unique column of the application is no reason to sign in.
+  const isOther = constraint && schema !== "auth_private" && !/e_?mail/i.test(constraint);
+  if (code === "23505" && !isOther) throw problem("user exists");
   if (code === "23514" && /e-?mail/i.test(message)) throw problem("email malformed");
   return refuseRaised(raised);
 }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@supabase/supabase-js";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { startTestCluster, type TestCluster } from "../../db/cluster/test-cluster.ts";
@@ -96,6 +96,10 @@ test("a user of the seed signs in with the password of the seed, and its tables 
   const { data, error } = await ada.auth.signInWithPassword({ email: "ada@garden.example", password: "Potatoes-1" });
   expect([error, data.user?.id]).toEqual([null, "00000000-0000-4000-8000-000000000001"]);
   expect(data.user?.email_confirmed_at).toBeDefined();
+  expect(data.user).toMatchObject({
+    user_metadata: { full_name: "Ada Lovelace" },
+    app_metadata: { provider: "email", plan: "pro" },
+  });
   expect(await profilesOf(ada)).toEqual([{ full_name: "Ada Lovelace" }]);
   const plots = await ada.from("plots").select("name").order("id");
   expect(plots.data).toEqual([{ name: "By the pond" }, { name: "Under the oak" }]);
@@ -153,6 +157,15 @@ test("a trigger on auth.users makes the profile of a user who signs up, and the 
   expect(
     await sql(`${read} union all select null, null, null, null, null from public.profiles where id = '${id}'`),
   ).toEqual([]);
+});
+
+test("a unique column of a trigger's table that is taken is no account that exists", async () => {
+  await sql("alter table public.profiles add constraint only_one unique (full_name)");
+  onTestFinished(() => void sql("alter table public.profiles drop constraint only_one"));
+  const signUp = (email: string) =>
+    client().auth.signUp({ email, password: "Potatoes-2", options: { data: { full_name: "Ada Lovelace" } } });
+  expect((await signUp("eve@garden.example")).error).toMatchObject({ status: 409, code: "conflict" });
+  expect((await signUp("ada@garden.example")).error).toMatchObject({ status: 422, code: "user_already_exists" });
 });
 
 test("a later start leaves the rows as they are, and does not run the seed again", async () => {
