@@ -72,6 +72,11 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
     () => ({ DB_ANON_ROLE: trackit.role("owner") }),
     /^error +roles: .*grant it/,
   ],
+  [
+    "a function before each request that does not exist",
+    () => ({ DB_PRE_REQUEST: "pg_catalog.nowhere" }),
+    /^error +roles: DB_PRE_REQUEST: each request would fail, because there is no function nowhere\(\) in pg_catalog$/,
+  ],
   ["a schema that does not exist", () => ({ DB_SCHEMAS: "gone" }), /^error +roles: DB_SCHEMAS names .*: gone$/],
   [
     "a pool that is too large",

@@ -32,6 +32,7 @@ import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { setupOf } from "../setup.ts";
 import { checkAccounts } from "./account-checks.ts";
 import { checkAdvice } from "./advice-check.ts";
+import { faultOfPreRequest } from "./pre-request.ts";
 
 /** Seconds by which the clocks may differ: tokens have a tolerance of 30, in which the network has a part. */
 const CLOCK_SECONDS = 5;
@@ -147,6 +148,8 @@ async function* checkRoles(client: pg.Client, config: Config, inDatabase: readon
     if (noCaller !== null) yield warning(noCaller);
   }
   yield ok(`${logins.join(", ")} may become the roles of callers`);
+  const fault = await faultOfPreRequest(client, config);
+  if (fault !== null) yield error(fault);
   const noServiceKey = config.isManaged ? await whyNoServiceKey(client) : null;
   if (noServiceKey !== null) yield warning(noServiceKey);
 }
