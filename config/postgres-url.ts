@@ -59,7 +59,10 @@ export const postgresUrl = z
   .transform((text) => withOneHost(SOCKET.test(text) ? libpqUrl(text) : text))
   .superRefine((text, { addIssue }) => {
     const isUrl = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
-    if (!isUrl) return addIssue("must look like postgres://user:password@host:5432/database");
+    if (!isUrl)
+      return addIssue(
+        "must look like postgres://user:password@host:5432/database, with %40 for @ in a password, %20 for a space, and so on",
+      );
     const { searchParams } = new URL(text);
     if (!["read-write", "primary", null].includes(searchParams.get("target_session_attrs")))
       return addIssue("may have target_session_attrs=read-write, and no other value: the service writes");

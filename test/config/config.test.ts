@@ -326,7 +326,8 @@ const NETWORKS = "TRUST_PROXY must be IP addresses such as 10.0.0.1 or networks 
 const REDIS =
   "must look like redis://user:password@host:6379, redis+sentinel://user:password@host1:26379,host2:26379/primary " +
   "or redis+cluster://user:password@host1:6379,host2:6379, with rediss instead of redis for TLS";
-const POSTGRES = "must look like postgres://user:password@host:5432/database";
+const POSTGRES =
+  "must look like postgres://user:password@host:5432/database, with %40 for @ in a password, %20 for a space, and so on";
 const BEFORE_PATH =
   "must name user, password and host before the path; write a socket directory as %2Fvar%2Frun%2Fpostgresql";
 

@@ -121,7 +121,7 @@ test.each([
 
 test("an invalid PGRST_DB_URI is rejected without repeating its password", () => {
   expect(errorOf({ PGRST_DB_URI: "mysql://owner:hunter2@db/shop" })).toBe(
-    "PGRST_DB_URI must look like postgres://user:password@host:5432/database",
+    "PGRST_DB_URI must look like postgres://user:password@host:5432/database, with %40 for @ in a password, %20 for a space, and so on",
   );
 });
 

@@ -214,7 +214,7 @@ const accountsOf = ({ users, migrate }: Choice): readonly string[] =>
   users === null || migrate === "off"
     ? []
     : [
-        `Give the users in ${users.table.sql} accounts, with the hashes of their passwords, in another migration: read db/accounts.sql, and do what it says. Users without a hash set a password by e-mail, at POST /auth/forgot: set MAIL_URL in .env (docs/mail.md); MAIL_URL=keep and CONSOLE=on show the e-mails at /console/mail.`,
+        `Give the users in ${users.table.sql} accounts, with the hashes of their passwords, in another migration: read db/accounts.sql, and do what it says. Users without a hash set a password by e-mail, at POST /auth/forgot: set MAIL_URL in .env (docs/mail.md); MAIL_URL=keep and PARTS=+console show the e-mails at /console/mail.`,
       ];
 
 const NO_RIGHTS =
