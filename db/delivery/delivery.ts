@@ -31,8 +31,8 @@ type Place<W extends Subscribed<W, Shared>, Shared> =
 /**
  * Delivers changes to the watches that see them, in commit order for each subscriber. All live watches share one reader and are decided
  * together: first the subscribers that this process decides, then the others, for which Postgres is asked. Those for which that takes
- * too long or fails are set apart, so that few do not keep the others from their changes: together, then in halves, and at last each
- * alone, because a moment in which the database is slow must not make a question of each subscriber.
+ * too long or fails are set apart, so that a few of them do not delay the others: together at first, then in halves, and finally each
+ * alone. So a database that is slow for a moment does not get a query for each subscriber.
  */
 export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   readonly #feed: ChangeFeed;
@@ -289,6 +289,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   }
 
   #end(watch: W, error: Error, position = this.positionOf(watch)!): void {
+    if (!this.#places.has(watch)) return;
     this.delete(watch);
     try {
       watch.subscriber.end(error, position);

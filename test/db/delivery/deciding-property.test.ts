@@ -287,7 +287,7 @@ test("each well-behaved subscriber gets each change once, in the order of commit
     { numRuns: samples(40), endOnFailure: true },
   ));
 
-test("a moment in which the database is slow does not make a question of each subscriber", async () => {
+test("a database that is slow for a moment does not get a query for each subscriber", async () => {
   const run = new Run();
   await run.open();
   for (let n = 0; n < 200; n++) run.join(["matches"], false);

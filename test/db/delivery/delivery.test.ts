@@ -70,13 +70,18 @@ const insert = (from: number, to: number) =>
 
 const titlesFrom = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => `Title ${from + i}`);
 
-test("a watch that starts at an earlier position gets every later change once and in order, then the new ones", async () => {
-  const delivery = await startDelivery(await startFeed(database, "logical"));
+/** A live watch that has received 400 changes, with the positions before and after them. */
+async function read400(delivery: Delivery<Reading, Change>) {
   const first = watchArticles();
   const start = delivery.start([first]);
   await insert(1, 400);
   await expect.poll(() => first.titles.length).toBe(400);
-  const middle = delivery.positionOf(first)!;
+  return { first, start, middle: delivery.positionOf(first)! };
+}
+
+test("a watch that starts at an earlier position gets every later change once and in order, then the new ones", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const { first, start, middle } = await read400(delivery);
   await insert(401, 500);
   const [resumed, later, live] = [watchArticles(), watchArticles(), watchArticles()];
   // All of them while the others are read.
@@ -247,11 +252,7 @@ test("a subscriber that pauses while a change is delivered to others, and is rea
 
 test("watches that catch up from different positions while none is live get every change", async () => {
   const delivery = await startDelivery(await startFeed(database, "logical"));
-  const first = watchArticles();
-  const start = delivery.start([first]);
-  await insert(1, 400);
-  await expect.poll(() => first.titles.length).toBe(400);
-  const middle = delivery.positionOf(first)!;
+  const { first, start, middle } = await read400(delivery);
   const [other, late, early] = [watchArticles(), watchArticles(), watchArticles()];
   delivery.start([other], start);
   delivery.start([late], middle);
@@ -260,6 +261,28 @@ test("watches that catch up from different positions while none is live get ever
   await insert(401, 410);
   await expect.poll(() => late.titles).toEqual(titlesFrom(401, 410));
   await expect.poll(() => early.titles).toEqual(titlesFrom(1, 410));
+});
+
+test("a subscriber that deletes its other watches when one ends is told once", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical", { maxBytes: 20_000 }));
+  const { watch, next, isPaused } = slowSubscriber();
+  const twin: Reading = { ...watch };
+  let ends = 0;
+  Object.assign(watch.subscriber, {
+    end: () => {
+      ends += 1;
+      for (const each of [watch, twin]) delivery.delete(each);
+    },
+  });
+  const others = watchArticles();
+  delivery.start([watch, twin]);
+  delivery.start([others]);
+  await insert(1, 1000);
+  await expect.poll(() => others.titles.length).toBe(1000);
+  expect(isPaused()).toBe(true);
+  next();
+  await expect.poll(() => ends).toBe(1);
+  expect(delivery.size).toBe(1);
 });
 
 test("watches whose batch cannot be prepared end with a reason, instead of losing it in silence, and others continue", async () => {
