@@ -11,7 +11,7 @@ import { isRefusal, Problem, problem } from "../problems/problem.ts";
 import type { Channel } from "./channel.ts";
 import { costOf, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
 import { badToken, channelReason, internal, isChannelProblem, malformed } from "./problem.ts";
-import { atEndOfTurn, Receipts } from "./receipts.ts";
+import { Receipts } from "./receipts.ts";
 import {
   type ClientMessage,
   type Frame,
@@ -22,6 +22,7 @@ import {
   writeText,
 } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
+import { atEndOfTurn } from "./turn-end.ts";
 
 export type ChannelSocketOptions = {
   readonly limits: Pick<HttpLimits, "wsMaxBufferedBytes" | "jsonMaxDepth"> & JoinLimitSettings;
