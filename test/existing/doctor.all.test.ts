@@ -77,6 +77,11 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
     () => ({ DB_PRE_REQUEST: "pg_catalog.nowhere" }),
     /^error +roles: DB_PRE_REQUEST: each request would fail, because there is no function nowhere\(\) in pg_catalog$/,
   ],
+  [
+    "a function before each request that callers without a token may not execute",
+    () => ({ DB_PRE_REQUEST: "pg_catalog.pg_reload_conf" }),
+    /^error +roles: DB_PRE_REQUEST: requests without a token fail, because \S+ may not execute pg_reload_conf\(\): grant it/,
+  ],
   ["a schema that does not exist", () => ({ DB_SCHEMAS: "gone" }), /^error +roles: DB_SCHEMAS names .*: gone$/],
   [
     "a pool that is too large",

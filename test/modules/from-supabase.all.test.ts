@@ -159,6 +159,20 @@ test("a trigger on auth.users makes the profile of a user who signs up, and the 
   ).toEqual([]);
 });
 
+test("a request that inserts a user gives the account no password and no app_metadata, which rules trust", async () => {
+  await sql(`create function public.invite(address text) returns void language sql security definer set search_path = '' as $$
+    insert into auth.users (email, encrypted_password, raw_user_meta_data, raw_app_meta_data)
+    values (address, extensions.crypt('Potatoes-3', extensions.gen_salt('bf', 4)), '{"full_name": "Flo"}', '{"plan": "pro"}')
+  $$`);
+  onTestFinished(() => void sql("drop function public.invite(text)"));
+  const ada = client();
+  await ada.auth.signInWithPassword({ email: "ada@garden.example", password: "Potatoes-1" });
+  await expect.poll(async () => (await ada.rpc("invite", { address: "flo@garden.example" })).error).toBeNull();
+  expect(
+    await sql("select password_hash, user_metadata, app_metadata from auth_private.accounts where name = 'Flo'"),
+  ).toEqual([{ password_hash: null, user_metadata: { full_name: "Flo" }, app_metadata: {} }]);
+});
+
 test("a unique column of a trigger's table that is taken is no account that exists", async () => {
   await sql("alter table public.profiles add constraint only_one unique (full_name)");
   onTestFinished(() => void sql("alter table public.profiles drop constraint only_one"));

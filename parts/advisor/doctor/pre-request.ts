@@ -18,8 +18,8 @@ export async function faultOfPreRequest(
      where n.nspname = any ($1) and p.proname = $2 and p.pronargs = p.pronargdefaults`,
     [schemas, name, dbAnonRole],
   );
-  const begin = `DB_PRE_REQUEST: each request would fail, because`;
-  if (rows.length === 0) return `${begin} there is no function ${name}() in ${schemas.join(", ")}`;
+  if (rows.length === 0)
+    return `DB_PRE_REQUEST: each request would fail, because there is no function ${name}() in ${schemas.join(", ")}`;
   if (rows.some(({ allowed }) => allowed)) return null;
   return `DB_PRE_REQUEST: requests without a token fail, because ${dbAnonRole} may not execute ${name}(): grant it, with usage on its schema`;
 }
