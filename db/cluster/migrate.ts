@@ -172,4 +172,4 @@ export const newerModules = (version: string): string =>
   `a newer version of the service has migrated this database. This version serves it as it is; the newer one is ${version}`;
 export const changedMigrations = (files: readonly string[]): string =>
   `migrations that this database has run were changed afterwards, and no start runs them again: ${files.join(", ")}. Undo that ` +
-  `(git restore ${files.map((file) => `db/migrations/committed/${file}`).join(" ")}), and write a new migration with the change. In development, ${COMMAND} reset deletes the embedded database, and the next start runs all`;
+  `(git restore ${files.map((file) => `db/migrations/committed/${file}`).join(" ")}), and write a new migration with the change. In development, ${COMMAND} reset deletes the embedded database, and the next start runs all of them`;

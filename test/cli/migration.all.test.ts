@@ -479,7 +479,7 @@ test("a committed migration that was changed is named, with the fix", async () =
     });
     expect(warnings).toEqual([
       `migrations that this database has run were changed afterwards, and no start runs them again: ${last}. Undo that (git ` +
-        `restore db/migrations/committed/${last}), and write a new migration with the change. In development, npx content-service reset deletes the embedded database, and the next start runs all`,
+        `restore db/migrations/committed/${last}), and write a new migration with the change. In development, npx content-service reset deletes the embedded database, and the next start runs all of them`,
     ]);
     expect(stderr).toMatch(
       /^\d{6}.*\.sql was changed after it had been committed\. Undo that \(git restore db\/migrations/,
