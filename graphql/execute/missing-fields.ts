@@ -34,7 +34,7 @@ export function explainMissing(error: GraphQLError, schema: GraphQLSchema): Grap
 }
 
 function reasonFor(name: string, type: GraphQLNamedType | undefined): string | null {
-  const absent = isObjectType(type) || isInputObjectType(type) ? type.extensions.absent?.get(name) : undefined;
+  const absent = isObjectType(type) || isInputObjectType(type) ? type.extensions.absent?.(name) : undefined;
   if (absent && "getFields" in type!) {
     const { reason, instead } = absent;
     const hasOther = instead !== null && instead in type.getFields();

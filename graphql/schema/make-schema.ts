@@ -47,7 +47,12 @@ export type MadeSchema = {
  * Here, each type is built for itself, so others may already use a type that cannot be built. Then all is built again without it.
  */
 export async function makeSchema(preset: GraphileConfig.Preset): Promise<MadeSchema> {
-  const resolvedPreset = resolvePreset({ extends: [preset], plugins: [SlicesPlugin] });
+  const resolvedPreset = resolvePreset({
+    extends: [preset],
+    plugins: [SlicesPlugin],
+    // GraphQLSchema collects them too, and in the same order.
+    disablePlugins: ["CollectReferencedTypesPlugin"],
+  });
   const inflection = buildInflection(resolvedPreset);
   const input = await gather(resolvedPreset, { inflection });
   const absent: Absent = new Map();

@@ -10,7 +10,7 @@ type Arguments = Parameters<FieldsHook>;
 
 /**
  * Builds a type with fields for all tables, such as `Query`, in slices. A hook adds the fields of all tables in one turn, so each hook has
- * a turn of its own, and they run twice: first they name the fields, each of which is then built in its slice, and then they add what was
+ * a turn of its own, or several, and they run twice: first they name the fields, each of which is then built in its slice, and then they add what was
  * built.
  */
 export class RootFields {
@@ -86,9 +86,12 @@ export class RootFields {
   async #run([fields, build, context]: Arguments): Promise<Arguments[0]> {
     // The hooks add to it.
     let added = Object.assign(Object.create(Object.getPrototypeOf(fields)), fields);
-    await mapYielding(this.#hooks, (hook) => {
-      added = hook(added, build, context);
-    });
+    for (const hook of this.#hooks) {
+      const parts = BY_TABLE.test(hook.displayName ?? "") ? partsOf(build) : [build];
+      await mapYielding(parts, (part) => {
+        added = hook(added, part, context);
+      });
+    }
     return added;
   }
 
@@ -120,4 +123,17 @@ export class RootFields {
       };
     }
   }
+}
+
+/** Hooks that add the fields of each table, whichever the others are. */
+const BY_TABLE = /^(PgAllRows|PgRowByUnique|TableMutations|TableSubscriptions)Plugin\//;
+const ADDED_TOGETHER = 50;
+
+/** The build for some tables each. */
+function partsOf(build: GraphileBuild.Build): readonly GraphileBuild.Build[] {
+  const resources = Object.entries(build.pgResources);
+  return Array.from({ length: Math.ceil(resources.length / ADDED_TOGETHER) }, (_, n) => {
+    const some = resources.slice(n * ADDED_TOGETHER, (n + 1) * ADDED_TOGETHER);
+    return Object.create(build, { pgResources: { value: Object.fromEntries(some) } });
+  });
 }

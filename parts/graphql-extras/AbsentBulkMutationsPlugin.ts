@@ -21,14 +21,21 @@ export const AbsentBulkMutationsPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLObjectType(config, build, { scope: { isRootMutation } }) {
         if (!isRootMutation) return config;
-        const all = (Object.values(build.pgResources) as Table[]).filter(isWritable);
-        const { tables = [], others = [] } = Object.groupBy(all, (table) =>
-          hasExtra(build, table, "bulk") ? "tables" : "others",
-        );
-        const tags = others.flatMap((table) => withoutTag(build, table));
-        const rights = tables.filter(isReadableTable).flatMap((table) => withoutRight(build, table));
-        const keys = tables.filter(isKeyless).flatMap((table) => withoutKey(build, table));
-        return [tags, rights, keys].reduce(withAbsent, config);
+        const all = () => (Object.values(build.pgResources) as Table[]).filter(isWritable);
+        const tables = () => all().filter((table) => hasExtra(build, table, "bulk"));
+        const others = () => all().filter((table) => !hasExtra(build, table, "bulk"));
+        const reasons = [
+          () => others().flatMap((table) => withoutTag(build, table)),
+          () =>
+            tables()
+              .filter(isReadableTable)
+              .flatMap((table) => withoutRight(build, table)),
+          () =>
+            tables()
+              .filter(isKeyless)
+              .flatMap((table) => withoutKey(build, table)),
+        ];
+        return reasons.reduce(withAbsent, config);
       },
     },
   },

@@ -47,7 +47,7 @@ export const AggregatesPlugin: GraphileConfig.Plugin = {
         const table = isConnectionType && isPgConnectionRelated && pgCodec && build.pgTableResource(pgCodec as any);
         if (!table || hasExtra(build, table, "aggregates")) return config;
         const absent = missingExtra("aggregates", table);
-        return withAbsent(config, [
+        return withAbsent(config, () => [
           ["aggregates", absent],
           ["groupedAggregates", absent],
         ]);

@@ -13,12 +13,12 @@ export const UnindexedReferencesPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLObjectType(config, build, { scope: { isPgClassType, pgCodec } }) {
         return isPgClassType && pgCodec
-          ? withAbsent(config, absentOf(build, pgCodec as PgCodecWithAttributes, lists))
+          ? withAbsent(config, () => absentOf(build, pgCodec as PgCodecWithAttributes, lists))
           : config;
       },
       GraphQLInputObjectType(config, build, { scope: { isPgConnectionFilter, pgCodec } }) {
         return isPgConnectionFilter && pgCodec
-          ? withAbsent(config, absentOf(build, pgCodec as PgCodecWithAttributes, filters))
+          ? withAbsent(config, () => absentOf(build, pgCodec as PgCodecWithAttributes, filters))
           : config;
       },
     },

@@ -15,11 +15,8 @@ export const KeylessTablesPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType(config, build, { scope: { isRootQuery, isRootMutation, isRootSubscription } }) {
         const fieldsOf = isRootQuery ? queries : isRootMutation ? mutations : isRootSubscription ? subscriptions : null;
         if (fieldsOf === null) return config;
-        const tables = (Object.values(build.pgResources) as Table[]).filter(isKeyless);
-        return withAbsent(
-          config,
-          tables.flatMap((table) => fieldsOf(build, table)),
-        );
+        const tables = () => (Object.values(build.pgResources) as Table[]).filter(isKeyless);
+        return withAbsent(config, () => tables().flatMap((table) => fieldsOf(build, table)));
       },
     },
   },

@@ -16,11 +16,8 @@ export const MissingRightsPlugin: GraphileConfig.Plugin = {
     hooks: {
       GraphQLObjectType(config, build, { scope: { isRootMutation } }) {
         if (!isRootMutation) return config;
-        const tables = (Object.values(build.pgResources) as Table[]).filter(isReadableTable);
-        return withAbsent(
-          config,
-          tables.flatMap((table) => mutationsOf(build, table)),
-        );
+        const tables = () => (Object.values(build.pgResources) as Table[]).filter(isReadableTable);
+        return withAbsent(config, () => tables().flatMap((table) => mutationsOf(build, table)));
       },
     },
   },

@@ -36,12 +36,11 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
       },
       GraphQLObjectType(config, build, { scope }) {
         if (!scope.isRootSubscription) return config;
-        const tables = (Object.values(build.pgResources) as Table[]).filter(
-          (table) => isSubscribable(build, table, catalog()) && !hasExtra(build, table, "changes"),
-        );
-        return withAbsent(
-          config,
-          tables.map((table) => [fieldNameOf(build, table), missingExtra("changes", table)] as const),
+        const relations = catalog();
+        return withAbsent(config, () =>
+          (Object.values(build.pgResources) as Table[])
+            .filter((table) => isSubscribable(build, table, relations) && !hasExtra(build, table, "changes"))
+            .map((table) => [fieldNameOf(build, table), missingExtra("changes", table)] as const),
         );
       },
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {
