@@ -97,6 +97,8 @@ async function fieldsOf(
   const first = faultsOfError(cause, message, constraints);
   const known = new Set(violated.map(({ constraint }) => constraint ?? null));
   const others = first.filter(({ constraint }) => !known.has(constraint));
+  // The database may have filled the other columns of the rule.
+  others.sort((one, other) => Number(other.column in row.record) - Number(one.column in row.record));
   return [...violated, ...others.map(({ column, ...fault }) => faultOf(fieldNameOf(row.type, column), fault))];
 }
 

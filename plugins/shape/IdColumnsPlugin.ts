@@ -5,9 +5,20 @@ const integerUpTo = (max: bigint) => (text: string) =>
   /^-?\d{1,19}$/.test(text) && BigInt(text) <= max && BigInt(text) >= -max - 1n;
 const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i.test(text);
 
-/** A codec that sends NULL for a text that is not a valid key: `post(id: "abc")` finds no row instead of failing. */
+/** A key that is written to a row. If it is not valid, Postgres says so. */
+class WrittenId {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A codec that sends NULL for a text that is not a valid key, unless it is written: `post(id: "abc")` finds no row instead of failing. */
 function idCodec(base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec {
-  const codec = { ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) } as PgCodec;
+  const toPg = (value: unknown) =>
+    value instanceof WrittenId ? value.text : isValid(String(value)) ? String(value) : null;
+  const codec = { ...base, name, toPg } as PgCodec;
   // All schemas share it. A codec without this mark would keep the first schema that uses it, for as long as the process runs.
   exportAs("content-service", codec, name);
   return codec;
@@ -53,9 +64,19 @@ export const IdColumnsPlugin: GraphileConfig.Plugin = {
         for (const codec of ID_CODECS.values()) build.setGraphQLTypeForPgCodec(codec, ["input", "output"], "ID");
         return _;
       },
+      GraphQLInputObjectType_fields_field(field, _build, { scope: { isPgRowType, isPgCompoundType, pgAttribute } }) {
+        if (!(isPgRowType || isPgCompoundType) || !isId.has(pgAttribute?.codec)) return field;
+        const { apply } = field as { apply?: (row: Settable, ...given: unknown[]) => void };
+        const writing = (row: Settable): Settable => ({ set: (column, id) => row.set(column, written(id)) });
+        return { ...field, apply: (row: Settable, ...given: unknown[]) => apply?.(writing(row), ...given) };
+      },
     },
   },
 };
+
+type Settable = { set(column: string, value: unknown): void };
+const isId: ReadonlySet<unknown> = new Set(ID_CODECS.values());
+const written = (id: unknown) => (id === null ? null : new WrittenId(String(id)));
 
 type Parameter = { readonly name: string | null; codec: PgCodec };
 

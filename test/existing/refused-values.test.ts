@@ -8,11 +8,12 @@ beforeAll(async () => {
     undefined,
     `
     create type public.place as (street text, post_code char(2));
+    create table public.shops (id uuid primary key, number int unique);
     create table public.orders (
       id int primary key, at date, big bigint, amount numeric(5, 2), code varchar(3), ip inet, at_utc timestamptz, ref uuid,
       slug public.slug, cents public.money_cents, many bigint[], due interval, seats int4range, home public.place, doc jsonb,
       few int constraint few_positive check (few > 0), less int constraint less_positive check (less > 0),
-      later date default '2026-01-01'
+      later date default '2026-01-01', shop uuid references public.shops, number int references public.shops (number)
     );
     comment on constraint few_positive on public.orders is 'few must be positive';
     comment on constraint less_positive on public.orders is 'less must be positive';
@@ -26,13 +27,16 @@ beforeAll(async () => {
       begin atomic select d::date, 1 from generate_series(since, until, '1 day') as d; end;
     create function public.log_order(id int, at date, span interval default null) returns int language sql volatile return id;
     create function public.divide(n int) returns int language sql stable return 1 / n;
+    create function public.shop_of(n int, o public.orders) returns text language sql volatile return (o).shop::text;
     create table public.labels (id int primary key, name text);
     create table public.marks (id int primary key, label_id int references public.labels, note text);
     comment on column public.marks.label_id is E'@name used';
     create table public.secrets (label_id int references public.labels);
     create table public.nodes (id int primary key, parent int references public.nodes on delete restrict);
     comment on constraint nodes_parent_fkey on public.nodes is 'no such parent';
-    grant all on public.orders, public.parcels, public.labels, public.marks, public.nodes to trackit_user;
+    create table public.drafts (id int primary key, owner int default length('x'), name text, unique (owner, name));
+    insert into public.drafts values (1, 1, 'Moon');
+    grant all on public.drafts, public.orders, public.parcels, public.labels, public.marks, public.nodes to trackit_user;
     insert into public.orders (id) values (1);
     insert into public.labels (id) values (1), (2), (3);
     insert into public.marks (id, label_id) values (1, 1);
@@ -75,6 +79,10 @@ const BAD: readonly (readonly [field: string, column: string | null, value: unkn
   ["large", "big", "12x", 'invalid input syntax for type bigint: "12x"'],
   ["amount", "amount", "1000", "numeric field overflow"],
   ["code", "code", "abcd", "value too long for type character varying(3)"],
+  ["shop", "shop", "ben", 'invalid input syntax for type uuid: "ben"'],
+  ["shop", "shop", "", 'invalid input syntax for type uuid: ""'],
+  ["number", "number", "x", INTEGER],
+  ["number", "number", "2147483648", 'value "2147483648" is out of range for type integer'],
   ["ip", "ip", "1.2.3", 'invalid input syntax for type inet: "1.2.3"'],
   ["slug", "slug", "A B", 'value for domain slug violates check constraint "slug_check"'],
   ["cents", "cents", "-1", 'value for domain money_cents violates check constraint "money_cents_check"'],
@@ -126,6 +134,12 @@ test("mutations of many rows write composite values, ranges and intervals as tho
   );
   expect(createOrders.orders).toEqual([{ ...created.createOrder, id: createOrders.orders[0].id }]);
   expect(createOrders.orders[0].home).toEqual(input.home);
+});
+
+test("an id that a row of an argument cannot have is named", async () => {
+  const message = 'invalid input syntax for type uuid: "ben"';
+  const refused = ["VALIDATION_ERROR", message, [{ field: "shop", code: "VALIDATION_ERROR", message }]];
+  expect(await run('mutation { shopOf(n: 1, o: { id: 1, shop: "ben" }) }')).toEqual(refused);
 });
 
 test("every bad value of a row is named at once", async () => {
@@ -224,6 +238,11 @@ const conflict = (field: string, message: string, constraint: string) => [
 ];
 const MISSING = conflict("used", "label_id refers to a record that does not exist", "marks_label_id_fkey");
 const USED = ["RESOURCE_CONFLICT", "rows of marks refer to this record"];
+
+test("a unique value names the fields of the input before columns that a default has filled", async () => {
+  const [code, , fields] = await run('mutation { createDraft(input: { id: 2, name: "Moon" }) { id } }');
+  expect([code, fields.map(({ field }: Fields[0]) => field)]).toEqual(["RESOURCE_CONFLICT", ["name", "owner"]]);
+});
 
 test("a row that refers to one that does not exist names its field", async () => {
   expect(await change("createMark(input: { id: 9, used: 99 }) { id }")).toEqual(MISSING);
