@@ -180,7 +180,7 @@ with known (tag) as (
 known_behaviors (tag) as (
   values
     -- Of this service.
-    ('aggregates'), ('manyToMany'),
+    ('aggregates'), ('bulk'), ('changes'), ('manyToMany'),
     -- Of PostGraphile.
     ('array'), ('attribute'), ('backwards'), ('base'), ('condition'), ('connection'), ('constraint'), ('delete'),
     ('filter'), ('filterBy'), ('filterProc'), ('flatMutationField'), ('insert'), ('interface'), ('jwt'), ('list'),

@@ -1,7 +1,10 @@
+import { resolvePreset } from "graphile-config";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import type { Finding } from "../../../db/findings/finding.ts";
 import { advise, parseAcceptances, readRules } from "../../../parts/advisor/advisor.ts";
 import { grouped } from "../../../parts/advisor/grouped.ts";
+import { plugins } from "../../../parts/graphql-extras/plugins.ts";
+import { contractPreset } from "../../../plugins/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -405,6 +408,15 @@ const MORE: readonly (readonly [about: string, rule: string, sql: string, findin
 test.each(MORE)("%s", async (_about, rule, sql, findings) => {
   await inShop(sql);
   expect(await findingsOf(rule)).toMatchObject(findings);
+});
+
+test("every behavior of a plugin is known", async () => {
+  const preset = resolvePreset({ extends: [contractPreset], plugins: [...plugins] });
+  const behaviors = preset.plugins!.flatMap(({ schema }) => Object.keys(schema?.behaviorRegistry?.add ?? {}));
+  expect(behaviors).toContain("bulk");
+  await inShop(`create table orders (id int primary key);
+    comment on table orders is '@behavior ${behaviors.map((word) => `+${word}`).join(" ")}'`);
+  expect(await findingsOf("unknown-smart-tag")).toEqual([]);
 });
 
 /** The body of a function of `orders`, and the missing column that is reported, if any. */
