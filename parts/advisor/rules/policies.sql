@@ -152,6 +152,45 @@ where roles.names is not null
       )
   )
 
+-- warning policy-with-current-user: In a policy, current_user and session_user are the same for all callers of a role, so they name no user.
+with texts as (
+  select p.*, t.text
+  from policies as p
+  -- `lower((owner)::text) = ( SELECT (CURRENT_USER)::text AS me)` becomes `owner = CURRENT_USER`, and each literal ''.
+  cross join lateral regexp_replace(concat_ws(' ', p.using, p.with_check), '''([^'']|'''')*''', '''''', 'g') as l (text)
+  cross join lateral regexp_replace(l.text,
+    '\s+|::("[^"]+"|[a-z_][\w.]*)( varying)?(\(\d+\))?(\[\])*', ' ', 'g') as c (text)
+  cross join lateral regexp_replace(c.text, '(\m(lower|upper)|(?<![\w"]))\(+([\w.$"]+)[ )]*\)', '\3', 'g') as w (text)
+  cross join lateral regexp_replace(regexp_replace(w.text, ' +', ' ', 'g'),
+    '\( SELECT ((CURRENT|SESSION)_USER|CURRENT_ROLE|USER) AS [\w"]+\)', '\1', 'g') as t (text)
+),
+-- With a constant, or in a call such as pg_has_role(current_user, …), a policy means the role itself.
+compared as (
+  select t.*, m[1] as column, m[2] as word
+  from texts as t, regexp_matches(t.text,
+    '((?:[\w$]+\.|"[^"]+"\.)*(?:"[^"]+"|\m[a-z_][\w$]*)) (?:[=<>~!@&][=<>~!@&*]*|IS DISTINCT FROM) '
+    '(?:\(|ARRAY\[)?\m((?:CURRENT|SESSION)_USER|CURRENT_ROLE|USER)\M', 'g') as m
+  union all
+  select t.*, m[2], m[1]
+  from texts as t, regexp_matches(t.text,
+    '\m((?:CURRENT|SESSION)_USER|CURRENT_ROLE|USER) (?:[=<>~!@&][=<>~!@&*]*|IN|IS DISTINCT FROM) (?:ANY |ALL )?'
+    '\(?(?: ?SELECT )?(?:ARRAY\[)?((?:[\w$]+\.|"[^"]+"\.)*(?:"[^"]+"|[a-z_][\w$]*))(?![\w$.(])', 'g') as m
+)
+select c.name as object, c.comment,
+  format('it compares %s, which is the same for all callers of a role and names no user',
+    string_agg(distinct format('%s with %s', c.column, lower(c.word)), ' and ')) as reason,
+  format(e'-- Compare with the id of the user: %s\nalter policy %s%s%s;', uid.text, c.identity,
+    case when c.using is not null then ' using (…)' end,
+    case when c.with_check is not null then ' with check (…)' end) as fix
+from compared as c
+cross join lateral (
+  select case when to_regprocedure('auth.uid()') is not null then '(select auth.uid())'
+    else '(select nullif(current_setting(''request.jwt.claims'', true), '''')::jsonb ->> ''sub'')' end as text
+) as uid
+where c.has_row_security and c.column !~ '(^|\.)(rolname|usename)$'
+  and (c.roles = '{0}' or exists (select from callers as r where r.oid = any (c.roles)))
+group by c.name, c.comment, c.identity, c.using, c.with_check, uid.text
+
 -- warning policy-without-sign-in: A policy that holds when there is no user opens its rows to every anonymous caller.
 -- The advisor tries `condition` as a caller without a user, and keeps the finding if it holds for every row, and no
 -- condition of `restrictive` prevents that. `beside`: instead of it, conditions of which one must read the user.

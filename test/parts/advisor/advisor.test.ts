@@ -124,6 +124,13 @@ const CASES: Readonly<Record<string, Case>> = {
     good: ORDERS,
     fix: null,
   },
+  "policy-with-current-user": {
+    bad: `${ORDERS} create policy own on orders for update using (owner::text = (select current_user)) with check (true);`,
+    finding:
+      "policy own on shop.orders: it compares owner with current_user, which is the same for all callers of a role and names no user",
+    good: `${ORDERS} create policy staff on orders for update using (pg_has_role(current_user, 'admin', 'member'));`,
+    fix: (fix) => fix.replaceAll("…", "owner = (select auth.uid())"),
+  },
   "policy-without-sign-in": {
     bad: `${ORDERS} create policy own on orders for update using ((select auth.uid()) is null or owner = (select auth.uid()));`,
     finding:
@@ -716,6 +723,35 @@ test("a policy that is true for everyone beside one for users is found, and a re
   expect(await names()).toEqual([]);
   await run("alter policy signed_in on shop.tasks using (id <> 0)");
   expect(await names()).toEqual(["policy forgotten on shop.tasks"]);
+});
+
+/** Conditions with the role of the caller, and the columns that they compare with it. */
+const ROLE_CONDITIONS: readonly (readonly [condition: string, columns: string | null])[] = [
+  ["note = session_user", "note with session_user"],
+  ["lower(note) = lower(user)", "note with user"],
+  ["lower(word) = lower(user)", "word with user"],
+  ["current_role = any (names)", "names with current_role"],
+  ["current_user in (note, word)", "note with current_user and word with current_user"],
+  ["note is not distinct from current_user", "note with current_user"],
+  ["names @> array[current_user::text]", "names with current_user"],
+  ["word = (select current_user::text as me)", "word with current_user"],
+  ["exists (select from shop.orders as o where o.name = current_user)", "o.name with current_user"],
+  ["current_user in (select o.name from shop.orders as o)", "o.name with current_user"],
+  ["current_user = 'admin'", null],
+  ["'admin' = (select current_user) and note = 'x'", null],
+  ["current_user in ('admin', 'it is staff') or note = 'x'", null],
+  ["note = 'note = CURRENT_USER'", null],
+  ["current_user = current_setting('app.admins', true)", null],
+  ["pg_has_role(current_user, 'admin', 'member') and note = 'x'", null],
+  ["exists (select from pg_roles where rolname = current_user and rolinherit)", null],
+];
+test.each(ROLE_CONDITIONS)("the condition %s compares %s", async (condition, columns) => {
+  await inShop(`create table orders (name text primary key); create table notes (note text, word varchar(20), names text[]);
+    alter table notes enable row level security; create policy own on notes using (${condition});`);
+  const found = await findingsOf("policy-with-current-user");
+  expect(found.map(({ reason }) => /^it compares (.*), which is/.exec(reason)![1])).toEqual(
+    columns === null ? [] : [columns],
+  );
 });
 
 test("a setting that a subquery converts is read once per statement, unless the subquery reads a table", async () => {
