@@ -6,9 +6,10 @@ import { startTestService, type TestService } from "../../support/service.ts";
 import { POLL } from "../../support/until.ts";
 
 const PASSWORD = "Correct-Horse-7!";
+const VIOLATED = "a value violates a constraint of the database";
 const server = await startMailServer();
 const lines: { msg: string; hook?: string }[] = [];
-const log = pino({ level: "error" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
 let service: TestService;
 beforeAll(async () => {
   const settings = {
@@ -100,17 +101,29 @@ describe("a hook that fails", () => {
   });
 });
 
-test("a hook that refuses, or whose row breaks a constraint, does not fail", async () => {
+test("a hook that refuses, or whose row breaks a constraint, does not fail, and the log names the constraint", async () => {
   const before = await count("internal.hook");
   await use("after_sign_in", "begin raise insufficient_privilege using message = 'suspended'; end");
   expect(await login()).toBe(403);
   await remove("after_sign_in");
   await sql(
-    "create table internal.seats (id int primary key check (id > 1)); grant all on internal.seats to auth_owner",
+    "create table internal.seats (id int primary key check (id > 1), number int not null); grant all on internal.seats to auth_owner",
   );
-  await use("before_sign_up", "begin insert into internal.seats values (1); return fields; end");
   const newcomer = { name: "Dora", email: "dora@example.com", password: PASSWORD };
-  expect((await sendTo(service.url, "POST /auth/register", { body: newcomer })).status).toBe(400);
+  const register = () => sendTo(service.url, "POST /auth/register", { body: newcomer });
+  for (const row of ["1, 2", "1, 2", "2, null"]) {
+    await use("before_sign_up", `begin insert into internal.seats values (${row}); return fields; end`);
+    expect(await register()).toMatchObject({ status: 400, json: { error: { message: VIOLATED } } });
+  }
   await remove("before_sign_up");
+  expect((await register()).status).toBe(201);
+  expect((await register()).status).toBe(409);
+  const violations = lines.filter(
+    ({ msg }) => msg === "what the application writes for an account violates a constraint",
+  );
+  expect(violations).toMatchObject([
+    { code: "23514", table: "internal.seats", constraint: "seats_id_check" },
+    { code: "23502", table: "internal.seats", column: "number" },
+  ]);
   expect([await count("internal.hook"), logged()]).toEqual([before, []]);
 });
