@@ -12,16 +12,19 @@ export type Finding = {
   readonly reason: string;
   /** The SQL that fixes it, with … for each part that the DBA must fill in. Null if there is none. */
   readonly fix: string | null;
+  /** The comment of the object, in which the tag `@accept` may accept the finding; absent where it is not known. */
+  readonly comment?: string | null;
 };
-
-/** A finding, and the comment of its object, in which the tag `@accept` may accept the finding. */
-export type Commented = Finding & { readonly comment: string | null };
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */
 export type Advice = {
   readonly findings: readonly Finding[];
   readonly accepted: readonly (Finding & { readonly because: string })[];
 };
+
+/** A literal of SQL, as Postgres quotes it, on one line: an indentation does not change the text. */
+export const onOneLine = (literal: string): string =>
+  literal.includes("\n") ? `e${literal.trim().replace(/^E/, "").replaceAll("\n", "\\n")}` : literal;
 
 /** The rule of the finding for a GraphQL schema that cannot be built. */
 export const GRAPHQL_SCHEMA = "graphql-schema";

@@ -22,9 +22,9 @@ Checks the database for mistakes that leak rows, break requests or slow them dow
   ${COMMAND} advise --rules           list the rules
   ${COMMAND} advise --help            show this help
 
-A finding is accepted by a smart tag in the comment of its object, with the reason:
+A finding is accepted by a smart tag in the comment of its object, with the reason, above what the comment says:
 
-  comment on table public.rates is '@accept table-without-row-security rates are public';
+  comment on table public.rates is e'@accept table-without-row-security rates are public\\nExchange rates of the day.';
 
 or by a line in the file that ADVISOR names:
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { type Advice, type Commented, type Finding, type Level, sorted } from "../../db/findings/finding.ts";
+import { type Advice, type Finding, type Level, onOneLine, sorted } from "../../db/findings/finding.ts";
 import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
 import { findLostChanges } from "./changes.ts";
 import { type Candidate, openWithoutUser } from "./without-user.ts";
@@ -64,7 +64,7 @@ const CALLERS = `
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
   const { schemas, logins, roles, acceptances = [], publication = null, mayLackPublication = false } = options;
   const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
-  const found: Commented[] = [];
+  const found: Finding[] = [];
   // With an empty search path Postgres writes every name with its schema.
   await client.query("begin transaction isolation level repeatable read read only");
   try {
@@ -77,12 +77,13 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
         rule === WITHOUT_SIGN_IN
           ? await openWithoutUser(client, rows as unknown as readonly (Row & Candidate)[])
           : rows;
-      const pick = ({ level: own = level, object, comment, reason, fix }: Row) =>
-        ({ rule, level: own, object, comment, reason, fix }) satisfies Commented;
+      const pick = ({ level: own = level, object, comment, reason, fix }: Row): Finding => ({
+        ...{ rule, level: own, object, comment, reason },
+        fix: fix?.replace(COMMENT, onOneLine) ?? null,
+      });
       found.push(...kept.map(pick));
     }
-    const isFound = ({ object }: Commented) =>
-      found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
+    const isFound = ({ object }: Finding) => found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
     found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
     if (publication !== null)
       found.push(...(await findLostChanges(client, { schemas, logins, publication, mayLackPublication })));
@@ -93,7 +94,10 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
 }
 
 /** What a rule selects. */
-type Row = Omit<Commented, "rule" | "level"> & { readonly level?: Level };
+type Row = Omit<Finding, "rule" | "level"> & { readonly level?: Level };
+
+/** The text of `comment on … is '…'`. */
+const COMMENT = /(?<= is +)E?'(?:[^']|'')*'/g;
 
 /** The rule selects candidates. */
 const WITHOUT_SIGN_IN = "policy-without-sign-in";
@@ -102,11 +106,11 @@ const WITHOUT_SIGN_IN = "policy-without-sign-in";
 const MISSING_COLUMN = "function-uses-missing-column";
 
 /** Separates what has been accepted. */
-function separate(found: readonly Commented[], acceptances: Acceptances): Advice {
+function separate(found: readonly Finding[], acceptances: Acceptances): Advice {
   const findings: Finding[] = [];
   const accepted: (Finding & { because: string })[] = [];
-  for (const { comment, ...finding } of found) {
-    const because = acceptedByTag(comment, finding.rule) ?? acceptedByFile(acceptances, finding);
+  for (const finding of found) {
+    const because = acceptedByTag(finding.comment, finding.rule) ?? acceptedByFile(acceptances, finding);
     if (because === null) findings.push(finding);
     else accepted.push({ ...finding, because });
   }
@@ -114,7 +118,7 @@ function separate(found: readonly Commented[], acceptances: Acceptances): Advice
 }
 
 /** `@accept table-without-row-security rates are public`: a smart tag in the comment of the object. */
-function acceptedByTag(comment: string | null, rule: string): string | null {
+function acceptedByTag(comment: string | null | undefined, rule: string): string | null {
   const tags = comment?.matchAll(/^@accept +([\w-]+) *(.*)$/gm) ?? [];
   for (const [, name, reason] of tags) if (name === rule) return reason!.trim();
   return null;
@@ -161,9 +165,9 @@ const UNDEFINED_COLUMN = "42703";
  * Functions in SQL whose text names a column that does not exist, as Postgres itself finds it: with the check that it makes when
  * such a function is created. Runs in the open transaction and leaves it as it was.
  */
-async function brokenSqlFunctions(client: ClientBase, schemas: readonly string[]): Promise<readonly Commented[]> {
+async function brokenSqlFunctions(client: ClientBase, schemas: readonly string[]): Promise<readonly Finding[]> {
   const { rows } = await client.query(FUNCTIONS, [schemas]);
-  const broken: Commented[] = [];
+  const broken: Finding[] = [];
   for (const { oid, object, comment, path } of rows) {
     await client.query("savepoint checked");
     try {

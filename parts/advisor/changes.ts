@@ -9,7 +9,7 @@ import {
   type TableState,
   tablesQuery,
 } from "../../db/changes/publication-state.ts";
-import type { Commented, Level } from "../../db/findings/finding.ts";
+import type { Finding, Level } from "../../db/findings/finding.ts";
 
 type Options = {
   /** The served schemas. */
@@ -28,7 +28,7 @@ type Options = {
 export async function findLostChanges(
   client: Pick<ClientBase, "query">,
   options: Options,
-): Promise<readonly Commented[]> {
+): Promise<readonly Finding[]> {
   const { publication: name } = options;
   const { tables, publication } = await readPublished(client, options);
   if (publication)
@@ -54,7 +54,7 @@ const objectOf = (publication: string) => `publication ${quoteIfNeeded(publicati
 /** A note, because a DBA may not want changes. */
 const ABOUT_PUBLICATION = { rule: "changes-not-published", level: "note", comment: null } as const;
 
-function lostOperations({ name, publishesUpdates, publishesDeletes }: PublicationState): readonly Commented[] {
+function lostOperations({ name, publishesUpdates, publishesDeletes }: PublicationState): readonly Finding[] {
   const missing = [...(publishesUpdates ? [] : ["UPDATE"]), ...(publishesDeletes ? [] : ["DELETE"])];
   if (missing.length === 0) return [];
   const reason = `it leaves out ${missing.join(" and ")}, so subscribers do not receive them`;
@@ -62,9 +62,9 @@ function lostOperations({ name, publishesUpdates, publishesDeletes }: Publicatio
   return [{ ...ABOUT_PUBLICATION, object: objectOf(name), reason, fix }];
 }
 
-function findingsOf(table: TableState, publication: PublicationState): readonly Commented[] {
+function findingsOf(table: TableState, publication: PublicationState): readonly Finding[] {
   const { isPublished, isReadable, policyColumns, name, comment } = table;
-  const find = (rule: string, level: Level, reason: string, statements: readonly string[]): Commented => ({
+  const find = (rule: string, level: Level, reason: string, statements: readonly string[]): Finding => ({
     ...{ rule, level, object: `table ${name}`, comment, reason },
     fix: statements.length === 0 ? null : statements.map((statement) => `${statement};`).join("\n"),
   });
@@ -78,7 +78,7 @@ function findingsOf(table: TableState, publication: PublicationState): readonly 
     return [find("changes-not-published", "note", `${reason}; ${inWords(obstacle)}`, statements)];
   }
   const { publishesUpdates, publishesDeletes } = publication;
-  const found: Commented[] = [];
+  const found: Finding[] = [];
   if (obstacle !== null && (publishesUpdates || publishesDeletes))
     found.push(find("table-not-writable", "error", inWords(obstacle), statementsOf(obstacle)));
   const loss = isReadable && publishesDeletes ? lossOf(table, policyColumns, publication) : null;

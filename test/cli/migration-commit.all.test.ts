@@ -195,14 +195,17 @@ grant select on public.notes to authenticated;
   expect(stdout).not.toMatch(/notes_author_idx|all read notes/);
 });
 
-test("rows that a table without row-level security would show are an error of the advisor, and refused", async () => {
-  const { exitCode, stderr } = await commit(
-    "create table if not exists public.rates (id int primary key);\ngrant select on public.rates to anon;\n",
-  );
+test("rows that a table without row-level security would show are an error of the advisor, and refused until it is accepted", async () => {
+  const rates = `create table if not exists public.rates (id int primary key);\ngrant select on public.rates to anon;
+comment on table public.rates is e'@name rate\\nThe day''s rates.';\n`;
+  const { exitCode, stderr } = await commit(rates);
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(
     /^current\.sql, line 1: error: table public\.rates: it has no row-level security: anon may use all rows \(table-without-row-security\)\n {4}begin;\n {4}create policy "…" on public\.rates to anon using \(…\);\n {4}alter table public\.rates enable row level security;/m,
   );
+  const accept = `comment on table public.rates is e'@accept table-without-row-security reason\\n@name rate\\nThe day''s rates.';\n`;
+  expect(stderr).toContain(`If that is intended, say why in SQL:\n    ${accept}`);
+  expect(await commit(rates + accept)).toMatchObject({ exitCode: 0, stderr: "" });
 });
 
 test("a revoke, a required argument and another type break the contract for the roles that lose it", async () => {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import pg from "pg";
 import type { Configured } from "../../../app/configured.ts";
 import { baseOf, installWithBase } from "../../../db/cluster/base.ts";
 import { withClient } from "../../../db/cluster/client.ts";
@@ -7,7 +8,7 @@ import { readCurrent } from "../../../db/cluster/graphile-migrate.ts";
 import { migrate } from "../../../db/cluster/migrate.ts";
 import type { ModuleChoice } from "../../../db/cluster/modules.ts";
 import { provisionLogins } from "../../../db/cluster/provision.ts";
-import { type Finding, sorted } from "../../../db/findings/finding.ts";
+import { type Finding, onOneLine, sorted } from "../../../db/findings/finding.ts";
 import { type CompareOptions, inNewDatabase } from "./compare.ts";
 import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
 import { type Objects, rehearse, type Step } from "./rehearsal.ts";
@@ -96,8 +97,14 @@ function howToAccept(errors: readonly Judgement[]): readonly string[] {
   const of = [true, false].map((isOfStatement) => errors.find(({ rule }) => rule in MIGRATION_RULES === isOfStatement));
   return [
     of[0] && `If that is intended, say why in a comment before the statement:\n    -- @accept ${of[0].rule} reason`,
-    of[1] && `If that is intended, say why in SQL:\n    comment on ${of[1].object} is '@accept ${of[1].rule} reason';`,
+    of[1] && `If that is intended, say why in SQL:\n    ${acceptance(of[1])}`,
   ].filter((line) => line !== undefined);
+}
+
+/** Keeps what the comment says. */
+function acceptance({ object, rule, comment }: Judgement): string {
+  const text = [`@accept ${rule} reason`, ...(comment ? [comment.trim()] : [])].join("\n");
+  return `comment on ${object} is ${onOneLine(pg.escapeLiteral(text)).trim()};`;
 }
 
 const HOW_TO_BREAK = `If it is intended, commit with --breaking "reason", which CHANGELOG.md of the application gets.`;

@@ -346,7 +346,7 @@ const MORE: readonly (readonly [about: string, rule: string, sql: string, findin
       {
         object: "column shop.orders.total",
         reason: "+filtrBy is not a behavior: did you mean +filterBy?",
-        fix: "comment on column shop.orders.total is '@behavior +filterBy +orderBy\nIn cents.';",
+        fix: "comment on column shop.orders.total is e'@behavior +filterBy +orderBy\\nIn cents.';",
       },
       { reason: "+query:resource:lists is not a behavior: did you mean +query:resource:list?" },
     ],
@@ -613,7 +613,7 @@ test("an index that a table has as its replica identity is not advised to go, an
     comment on constraint positive on orders is '@name positiveTotal'`);
   expect(await findingsOf("duplicate-index")).toEqual([]);
   expect(await findingsOf("check-without-message")).toMatchObject([
-    { fix: "comment on constraint positive on shop.orders is '@name positiveTotal\n…';" },
+    { fix: "comment on constraint positive on shop.orders is e'@name positiveTotal\\n…';" },
   ]);
 });
 
