@@ -1,6 +1,6 @@
 import { type ModuleName, USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
 import { MODULES } from "../modules/modules.ts";
-import type { Role, Survey, Table } from "./survey.ts";
+import type { Column, Role, Survey, Table } from "./survey.ts";
 import { SERVICE_ROLES } from "./survey-queries.ts";
 
 /** How the service is used with a database, and why. */
@@ -18,7 +18,14 @@ export type Choice = {
 };
 
 /** The table of users, and its columns. */
-export type Users = { readonly table: Table; readonly key: string; readonly id: UserIdType; readonly email: string };
+export type Users = {
+  readonly table: Table;
+  readonly key: string;
+  readonly id: UserIdType;
+  readonly email: string;
+  /** The column with hashes of passwords; null if there is none, or more than one. */
+  readonly password: Column | null;
+};
 
 /**
  * Roles of the application whose rights the callers of the service get. Null if none is clear; `others` are then to choose from. If the
@@ -65,26 +72,38 @@ function reasonAgainstModules({ foreignSchemas, tables, login }: Survey): string
 }
 
 const USERS = /^(app_|site_)?(users?|accounts?|members?|people|persons?|customers?|profiles?|listeners?|players?)$/i;
-const EMAIL = /^(e_?)?mail(_address)?$/i;
+const EMAIL = /^((login|primary|user)_?)?(e_?)?mail(_?address)?$/i;
+const PASSWORD =
+  /^((crypted|encrypted|hashed)_?)?(passw(or)?d|pwd)$|^(passw(or)?d|pass|pwd?)_?(hash|digest|encrypted)$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
+const TEXT = /^(text|character)/;
 const IDS: Readonly<Record<string, UserIdType>> = {
   ...Object.fromEntries(USER_ID_TYPES.map((type) => [type, type])),
   "character varying": "text",
 };
 
-/** A table with an e-mail and one key column; of several the one with a usual name to which most others refer. */
+/** A table with an e-mail and one key column; of several the one with hashes of passwords or a usual name, to which most others refer. */
 function findUsers(tables: readonly Table[], installed: UserIdType | null): Users | null {
   const found = tables.flatMap((table): Users[] => {
     const [key, ...more] = table.key;
     const id = IDS[table.columns.find(({ name }) => name === key)?.base.replace(/\(.*/, "") ?? ""];
     const email = table.columns.find(({ name }) => EMAIL.test(name));
     if (!table.isTable || !key || more.length > 0 || !id || !email || isOfUsers(table)) return [];
-    return installed === null || installed === id ? [{ table, key, id, email: email.name }] : [];
+    return installed === null || installed === id
+      ? [{ table, key, id, email: email.name, password: passwordIn(table) }]
+      : [];
   });
   const referring = ({ table }: Users) =>
     tables.filter(({ references }) => references.some((each) => each.table === table.sql)).length;
   const rank = (users: Users) =>
-    (/^users?$/i.test(users.table.name) ? 2000 : USERS.test(users.table.name) ? 1000 : 0) + referring(users);
+    (/^users?$/i.test(users.table.name) ? 2000 : USERS.test(users.table.name) ? 1000 : 0) +
+    (users.password === null ? 0 : 3000) +
+    referring(users);
   return found.filter((users) => rank(users) > 0).sort((a, b) => rank(b) - rank(a))[0] ?? null;
+}
+
+function passwordIn({ columns }: Table): Column | null {
+  const found = columns.filter(({ name, base }) => PASSWORD.test(name) && TEXT.test(base));
+  return found.length === 1 ? found[0]! : null;
 }
 
 /** `user_emails` has the e-mails of the users in another table. */
@@ -103,7 +122,10 @@ function idWithoutEmail(tables: readonly Table[]): UserIdType | null {
 /** Of Supabase, beside those of the application. */
 const PLATFORM = /^(_?auth|_?realtime|storage|vault|graphql(_public)?|net|cron|pgsodium|extensions|supabase_\w+)$/;
 
-/** What PostgREST serves, if a role has it; or the schemas with tables that others than their owners may use; without any, all with tables. */
+/**
+ * What PostgREST serves, if a role has it; or the schemas with tables that others than their owners may use; without any, all with tables.
+ * The first is the one that requests use which name none: public, or the one with the most of these tables.
+ */
 function servedSchemas(survey: Survey): readonly string[] {
   const isOwn = (name: string) => !isSupabase(survey) || !PLATFORM.test(name);
   const named = survey.postgrestSchemas?.split(",").map((name) => name.trim().replace(/^"(.*)"$/, "$1")) ?? [];
@@ -111,8 +133,9 @@ function servedSchemas(survey: Survey): readonly string[] {
   if (existing.length > 0) return existing;
   const tables = survey.tables.filter(({ schema }) => isOwn(schema));
   const granted = tables.filter(({ grantees }) => grantees.length > 0);
-  const names = new Set((granted.length > 0 ? granted : tables).map(({ schema }) => schema));
-  return names.size === 0 ? ["public"] : [...names].sort((a, b) => Number(b === "public") - Number(a === "public"));
+  const found = Map.groupBy(granted.length > 0 ? granted : tables, ({ schema }) => schema);
+  const rank = (name: string) => (name === "public" ? Number.POSITIVE_INFINITY : found.get(name)!.length);
+  return found.size === 0 ? ["public"] : [...found.keys()].sort((a, b) => rank(b) - rank(a));
 }
 
 const ANONYMOUS = /(anon|anonymous|web|guest|visitor)$/i;

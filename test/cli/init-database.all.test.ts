@@ -427,6 +427,31 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     expect(known).toMatch(/^ +createdb --template=town town_dev$/m);
   });
 
+  test("a table with hashes of passwords is that of users, whatever its name; the first schema has the most tables; … stands for an answer", async () => {
+    const { stdout, app } = await initialize(
+      "mill",
+      await make(
+        "mill",
+        `create schema archive; create table archive.deliveries (id int primary key);
+        create schema plant; create table plant.mills (id int primary key);
+        create table plant.staff (id bigint primary key generated always as identity, login_email text, pass_hash char(60) not null, mill int not null);
+        create table plant.customers (id bigint primary key, email text);`,
+      ),
+    );
+    expect(stdout).toMatch(/^users +plant\.staff, id bigint, login_email, pass_hash$/m);
+    expect(stdout).toMatch(/^DB_SCHEMAS=plant,archive: /m);
+    expect(stdout).toMatch(/^3\. Read db\/schema\/sign-in\.sql: it needs an answer \(mill of a new user\)/m);
+    const text = await readFile(join(app, "db/schema/sign-in.sql"), "utf8");
+    expect(text).toContain(`
+--     values (
+--       fields ->> 'email',
+--       'no password',
+--       -- mill
+--       …::integer
+--     )`);
+    expect(await readFile(join(app, "db/accounts.sql"), "utf8")).toContain("password_hash => u.pass_hash)");
+  });
+
   test("a login that owns nothing serves the database as it is, with the roles that it may become", async () => {
     const sql = `create role lib_reader; create role lib_web; create role lib_api login noinherit password 'api'; grant lib_web to lib_api;
       create table books (id integer primary key); insert into books values (1); grant select on books to lib_web;`;

@@ -3,8 +3,6 @@ import type { Column, Table } from "../../../db/existing/survey.ts";
 const BOOLEAN = /^boolean$/;
 const TIME = /^timestamp/;
 
-const PASSWORD =
-  /^(encrypted|hashed)_?passw(or)?d$|^passw(or)?d(_?(hash|digest|encrypted))?$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
 const TEXT = /^(text|character varying)/;
 
 /** Columns with the name of a user. */
@@ -42,12 +40,6 @@ const CONFIRMED: readonly Fact[] = [
 /** The column with the name that an account has too; null if there is none. */
 export const nameIn = ({ columns }: Table): Column | null =>
   columns.find(({ name, base }) => NAME.test(name) && TEXT.test(base)) ?? null;
-
-/** The column with hashes of passwords; null if there is none, or more than one. */
-export function passwordIn({ columns }: Table): Column | null {
-  const found = columns.filter(({ name, base }) => PASSWORD.test(name) && TEXT.test(base));
-  return found.length === 1 ? found[0]! : null;
-}
 
 /** Since when a user may not sign in, for the row `row`; null if no column says it. */
 export const disabledSince = (table: Table, row: string): string | null => sinceOf(found(table, DISABLED), row);

@@ -1,4 +1,4 @@
-import { confirmedSince, disabledSince, nameIn, passwordIn } from "./account-columns.ts";
+import { confirmedSince, disabledSince, nameIn } from "./account-columns.ts";
 import type { Plan } from "./plan.ts";
 
 /** The SQL that gives users accounts. */
@@ -12,11 +12,10 @@ export type Accounts = {
 /** Null if there is no table of users. */
 export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | null {
   if (users === null || migrate === "off") return null;
-  const { table, key, email } = users;
+  const { table, key, email, password } = users;
   const sql = (name: string) => `u.${table.columns.find((column) => column.name === name)!.sql}`;
   const id = sql(key);
   const name = nameIn(table);
-  const password = passwordIn(table);
   const [disabled, confirmed] = [disabledSince(table, "u"), confirmedSince(table, "u")];
   const values = [
     id,

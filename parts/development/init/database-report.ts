@@ -56,8 +56,12 @@ function countBySchema(tables: readonly Table[]): string {
   return listed(schemas.map((schema) => `${schema} (${tables.filter((table) => table.schema === schema).length})`));
 }
 
-const aboutUsers = ({ table, key, id, email }: NonNullable<Choice["users"]>): string =>
-  `${table.sql}, ${key} ${id}, ${email}${table.rows > 0 ? `, about ${Math.round(table.rows)} rows` : ""}`;
+const aboutUsers = ({ table, key, id, email, password }: NonNullable<Choice["users"]>): string =>
+  [
+    ...[table.sql, `${key} ${id}`, email],
+    ...(password === null ? [] : [password.name]),
+    ...(table.rows > 0 ? [`about ${Math.round(table.rows)} rows`] : []),
+  ].join(", ");
 
 function aboutRole({
   canLogin,

@@ -1,7 +1,7 @@
 import type { CallerRoles, Choice, Users } from "../../../db/existing/choice.ts";
 import type { Column, Survey, Table } from "../../../db/existing/survey.ts";
 import { isServiceRole } from "../../../db/existing/survey-queries.ts";
-import { disabledIn, NAME, nameIn, passwordIn } from "./account-columns.ts";
+import { disabledIn, NAME, nameIn } from "./account-columns.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */
 export type SignIn = {
@@ -75,7 +75,7 @@ const NO_RIGHTS = `\
 `;
 
 /** The service keeps passwords itself, so these columns get a value that no password has. */
-const PASSWORD = /passw|bcrypt|argon|hash|digest/i;
+const PASSWORD = /passw|pwd|bcrypt|argon|hash|digest/i;
 
 type NewUser = Omit<SignIn, "roles">;
 
@@ -91,7 +91,8 @@ function newUser(survey: Survey, users: Users, userId: string, roles: CallerRole
   const schema = table.sql.slice(0, table.sql.lastIndexOf("."));
   const name = `${schema}.${taken ? "new_account_user" : "new_user"}`;
   const path = [...new Set([schema, ...survey.extensions.map((extension) => extension.schema)])].join(", ");
-  const written = values.map(({ column, value }) => value ?? `(fields ->> '${column.name}')::${column.type}`);
+  // The value that a client sends is no answer to what role or tenant a user has.
+  const written = values.map(({ column, value }) => value ?? `-- ${column.name}\n    …::${column.type}`);
   const text = `\
 -- Accounts belong to rows of ${table.sql}, and are deleted with them.
 select auth.use_users('${table.sql.replaceAll("'", "''")}');
@@ -116,13 +117,13 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
 $$;
 ${use("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followName(users)}${followDisabled(users)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
-  const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
-  return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
+  const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them in place of each …, and remove the
+-- comment signs before the statements. fields ->> '${unknown[0]}' is what the client sends at the sign-up.\n`;
+  return { text: question + text.replace(/^(?!--|$)/gm, "--   "), unknown, newUser: null };
 }
 
 /** Users sign in here with the e-mail and the password that another application has given them. */
-function replaceCredentials({ table, key, email }: Users): string {
-  const password = passwordIn(table);
+function replaceCredentials({ table, key, email, password }: Users): string {
   const trigger = (name: string, column: string) => `\
 create or replace trigger ${name} after update on ${table.sql}
   for each row when (new.${columnOf(table, column)} is distinct from old.${columnOf(table, column)})
