@@ -162,6 +162,23 @@ The subscriber receives nothing.
   });
 });
 
+test("the login has no rights of its own: it reads the row with the roles that it may become, one of which has the claims", async () => {
+  await sql(`insert into full_notes (id, owner, body) values (4, '${userId(1)}', 'seen by its owner')`);
+  const insert = ["full_notes", "INSERT", "--key", "4"];
+  expect(await conditions([...insert, ...asUser(1)])).toMatchObject({ event: "INSERT", unmet: [] });
+  const { stderr } = await npmWhy([...insert, ...asUser(1), "--reader", trackit.role("anon")]);
+  expect(stderr).toContain(
+    "permission denied for table full_notes: name a role that may read it with --reader, or give",
+  );
+  const hidden = await npmWhy([...insert, ...asUser(2)]);
+  expect(hidden.stderr).toContain(
+    " nor a role that it may become sees a row with this key in public.full_notes: give its",
+  );
+  expect((await npmWhy(["full_notes", "INSERT", "--key", "x", ...asUser(1)])).stderr).toContain(
+    'invalid input syntax for type integer: "x": give its values',
+  );
+});
+
 test("names what is missing of publication, grants, policies and roles", async () => {
   const draft = ["--new", '{"id": 1}'];
   expect((await conditions(["drafts", "INSERT", ...draft])).unmet).toMatchObject([
@@ -255,7 +272,10 @@ test.each([
   [["tasks", "DELETE", "--old", "1"], 'The values of the old row must be a JSON object, such as {"id": 1}.'],
   [["tasks", "DELETE", "--old", '{"absent": 1}'], "The table has no column absent."],
   [["full_notes", "DELETE", "--old", '{"id": "x"}'], "The values are not a row of public.full_notes: invalid input"],
-  [["tasks", "INSERT", "--key", taskId(1)], "permission denied for table tasks: name a role that may read it"],
+  [
+    ["tasks", "INSERT", "--key", taskId(0)],
+    " nor a role that it may become sees a row with this key in public.tasks: give its values with --old and --new",
+  ],
   [["tasks", "INSERT", "--new", '{"id": null}', "--filter", "title=absent.x"], "absent"],
   [["tasks", "INSERT", "--claims", "[]"], "--claims must be a JSON object"],
 ])("npx content-service why %j says what to correct", async (args, message) => {

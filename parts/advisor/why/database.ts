@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { ownerUrl, withOwner } from "../../../cli/command.ts";
 import type { Config } from "../../../config/config.ts";
-import { anonymous } from "../../../db/caller.ts";
+import type { Caller } from "../../../db/caller.ts";
 import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
 import { readOnce } from "../../../db/catalog/read-once.ts";
 import { findChanges, PUBLICATION } from "../../../db/changes/changes-config.ts";
@@ -25,8 +25,11 @@ type Opened = {
   /** The login of this command. */
   readonly login: string;
   readonly filterLimits: PatternLimits;
-  /** A row with this primary key, as `reader` sees it, and the values of `changes` in place of its own. Rejects with QuestionFault. */
-  find(table: Table, key: readonly string[], reader: string, changes: string): Promise<string>;
+  /**
+   * A row with this primary key, as the first of `readers` that sees it, and the values of `changes` in place of its own. Rejects with
+   * QuestionFault.
+   */
+  find(table: Table, key: readonly string[], readers: readonly Caller[], changes: string): Promise<string>;
 };
 
 /** Opens the database as the service would, without the service. */
@@ -104,15 +107,24 @@ async function findRow(
   access: RowAccessCheck,
   table: Table,
   key: readonly string[],
-  reader: string,
+  readers: readonly Caller[],
   changes: string,
 ): Promise<string> {
-  const advice = "name a role that may read it with --reader, or give its values with --old and --new instead of --key";
-  const row = await access.find(table, key, anonymous(reader), changes).catch((error: Error & { code?: string }) => {
-    if (error.code?.startsWith("22"))
-      throw new QuestionFault(`These are not values of ${table.schema}.${table.name}: ${error.message}.`);
-    throw new QuestionFault(`The row cannot be read as ${reader}: ${error.message}: ${advice}.`);
-  });
-  if (row !== null) return row;
-  throw new QuestionFault(`${reader} sees no row with this key in ${table.schema}.${table.name}: ${advice}.`);
+  const isOne = readers.length === 1;
+  let fault: string | null = null;
+  for (const reader of readers) {
+    try {
+      const row = await access.find(table, key, reader, changes);
+      if (row !== null) return row;
+    } catch (error) {
+      const { code, message } = error as Error & { code?: string };
+      // Without a grant, the next one may see it.
+      if (isOne || code !== "42501") fault ??= `The row cannot be read as ${reader.role}: ${message}`;
+    }
+  }
+  const { role } = readers[0]!;
+  const seen = isOne ? `${role} sees no row` : `Neither ${role} nor a role that it may become sees a row`;
+  const reason = fault ?? `${seen} with this key in ${table.schema}.${table.name}`;
+  const other = isOne ? "name a role that may read it with --reader, or " : "";
+  throw new QuestionFault(`${reason}: ${other}give its values with --old and --new instead of --key.`);
 }

@@ -26,7 +26,7 @@ Says why a subscriber does not receive a change of a row. Nothing is changed.
   --role <role>       role of the subscriber; DB_ANON_ROLE by default
   --claims <JSON>     claims of its token
   --filter <filter>   conditions as in the URL of a stream: status=eq.DRAFT&id=gt.5
-  --reader <role>     role that reads the row of --key; the login of DATABASE_URL by default
+  --reader <role>     role that reads the row of --key; by default the login of DATABASE_URL, or a role that it may become
   --json              print JSON
   --help              show this help
 
@@ -68,14 +68,18 @@ type Question = {
 /** Answers with a database connection of its own. */
 const receptionOf = (question: Question, config: Config): Promise<Reception> =>
   withMissingChange(config, async ({ check, catalog, login, filterLimits, find }) => {
-    const { event, claims, old = "", new: current = "", filter = "", reader = login } = question;
+    const { event, claims, old = "", new: current = "", filter = "" } = question;
     const table = askedTable(question.table, catalog);
     const key = question.key === undefined ? null : askedKey(question.key, table);
     const role = question.role ?? config.dbAnonRole;
+    const caller = { ...anonymous(role), claims: { ...claims, role } };
+    // A login that serves requests has no rights of its own.
+    const names = question.reader ? [question.reader] : [login, ...(catalog.roles.get(login)?.mayBecome ?? [])];
+    const readers = [...new Set(names)].map((name) => (name === role ? caller : anonymous(name)));
     return check.explain({
       table,
-      caller: { ...anonymous(role), claims: { ...claims, role } },
-      change: { event, old, new: current, readRow: key && ((changes) => find(table, key, reader, changes)) },
+      caller,
+      change: { event, old, new: current, readRow: key && ((changes) => find(table, key, readers, changes)) },
       filter: parseStreamFilter(filter, filterLimits),
     });
   });
