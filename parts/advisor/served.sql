@@ -58,7 +58,8 @@ functions as materialized (
 ),
 -- Where a function finds the names that it has without a schema, whoever calls it.
 lookup as materialized (
-  select string_agg(quote_ident(name), ', ' order by place) as path
+  select string_agg(quote_ident(name), ', ' order by place) as path,
+    array_agg(quote_ident(name) order by place) as names
   from (
     select name, min(place) as place
     from (

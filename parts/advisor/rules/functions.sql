@@ -2,7 +2,8 @@
 select 'function ' || f.name as object, f.comment,
   format('it runs as %s and looks up names in the search_path of its caller', f.owner::regrole) as reason,
   -- The names that it has without a schema are still found.
-  format('alter function %s set search_path = %s, pg_temp;', f.name, concat_ws(', ', own.schema, nullif(lookup.path, own.schema))) as fix
+  format('alter function %s set search_path = %s, pg_temp;', f.name,
+    array_to_string(own.schema || array_remove(lookup.names, own.schema), ', ')) as fix
 from functions as f
 cross join lookup
 cross join lateral (select pronamespace::regnamespace::text as schema from pg_proc where oid = f.oid) as own

@@ -319,6 +319,12 @@ test("the fix for a policy that recurses is complete: callers can read the table
 /** What a rule finds in less simple cases: the findings, of which a fix is given by the part that matters. */
 const MORE: readonly (readonly [about: string, rule: string, sql: string, findings: readonly object[]])[] = [
   [
+    "the search_path of a function begins with its schema, and has each schema once",
+    "definer-without-search-path",
+    "create function f() returns int language sql security definer as 'select 1'; revoke execute on function f from public;",
+    [{ fix: "alter function shop.f() set search_path = shop, public, extensions, pg_temp;" }],
+  ],
+  [
     "a view whose tables have no policies is only a note, also if it reads them through another view",
     "view-without-security-invoker",
     `create table rates (id int primary key); ${ORDERS}
