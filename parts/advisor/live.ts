@@ -91,13 +91,17 @@ export class LiveAdvisor {
     if (isFixed) log.info("the advisor no longer finds errors or warnings in the database");
     if (added.length === 0) return;
     const level = findings.some((each) => each.level === "error") ? "error" : "warn";
+    // A database that has been used without the service, such as one of Supabase, has many warnings at once.
+    const shown = added.length <= FEW ? added : added.filter((line) => line.startsWith("error ")).slice(0, MAX_LOGGED);
     log[level](
-      { ...countsOf(findings), new: added.slice(0, MAX_LOGGED) },
+      { ...countsOf(findings), ...(shown.length > 0 && { new: shown }) },
       `the advisor has findings: ${COMMAND} advise shows the SQL that fixes them`,
     );
   }
 }
 
+/** Of more new findings than these, only the errors are logged. */
+const FEW = 5;
 const MAX_LOGGED = 20;
 
 /** Reads the accepted findings, if ADVISOR names a file. It may change while the service runs. */

@@ -108,6 +108,12 @@ test("after a change of the schema the log has one line with what is new, and /h
       ],
     }),
   ]);
+  await dba(
+    [1, 2, 3, 4, 5, 6].map((n) => `create table r${n} (id int references rates, i int references rates);`).join(""),
+  );
+  await expect.poll(() => reports().slice(before + 1)).toEqual([expect.objectContaining({ errors: 1, warnings: 12 })]);
+  expect(reports().at(-1)).not.toHaveProperty("new");
+  await dba("drop table r1, r2, r3, r4, r5, r6");
   const until = logged.length;
   await dba("drop table rates");
   const messages = () => logged.slice(until).map(({ msg }) => msg);
