@@ -23,6 +23,7 @@ import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.t
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
 import { OtherTypesPlugin } from "./shape/OtherTypesPlugin.ts";
 import { RecordColumnsPlugin } from "./shape/RecordColumnsPlugin.ts";
+import { RelationshipNamesPlugin } from "./shape/RelationshipNamesPlugin.ts";
 import { RememberedAnswersPlugin } from "./shape/RememberedAnswersPlugin.ts";
 import { RowFunctionsPlugin } from "./shape/RowFunctionsPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
@@ -91,6 +92,7 @@ export const contractPreset: GraphileConfig.Preset = {
     KeylessTablesPlugin,
     MissingRightsPlugin,
     UnindexedReferencesPlugin,
+    RelationshipNamesPlugin,
     DescriptionsPlugin,
     ChangeFiltersPlugin,
     FieldSourcesPlugin,

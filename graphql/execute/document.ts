@@ -18,7 +18,7 @@ import type { ArgumentValues } from "./document-size.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { refuseSlowDocument } from "./document-work.ts";
 import { nameLiterals } from "./input-fields.ts";
-import { explainMissing } from "./missing-fields.ts";
+import { explainMissing, explainSelections } from "./missing-fields.ts";
 
 /** With the embedded database, errors suggest names ("Did you mean …?"), which reveals names of the schema. */
 export type DocumentLimits = SizeLimits &
@@ -96,6 +96,7 @@ export class DocumentCache {
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.embedded });
       if (errors.length > 0) {
         for (const error of errors) withCode(explainMissing(error, this.#schema));
+        explainSelections(errors, document, this.#schema);
         nameLiterals(errors, document, this.#schema);
         return { errors };
       }

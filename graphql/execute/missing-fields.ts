@@ -1,11 +1,18 @@
 import {
+  type ASTNode,
+  type DocumentNode,
+  type FieldNode,
   type GraphQLError,
   type GraphQLNamedType,
   type GraphQLSchema,
   isEnumType,
   isInputObjectType,
   isObjectType,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
 } from "postgraphile/graphql";
+import { camelCase } from "../../config/setting-types.ts";
 import type {} from "../../plugins/lists/UnindexedFiltersPlugin.ts";
 import type {} from "../../plugins/shape/absent-fields.ts";
 
@@ -17,11 +24,12 @@ const UNKNOWN = [
 
 /**
  * Adds the reason to an error of graphql-js about a column that cannot be filtered or ordered by, an operator, or a field that is
- * missing for want of a key, an index or a right:
+ * missing for want of a key, an index or a right, or has another name than in the database:
  *
  *   Field "name" is not defined by type "ProjectFilter": `name` has no index. Create one, or set GRAPHQL_UNINDEXED_FILTERS=on.
  *   Field "eq" is not defined by type "StringFilter": the operators are equalTo, in, …
  *   Cannot query field "updateImport" on type "Mutation": `imports` has no primary key. Create one, or use updateImports with a filter.
+ *   Cannot query field "store" on type "Customer": use storeByHomeStore or warehouse.
  */
 export function explainMissing(error: GraphQLError, schema: GraphQLSchema): GraphQLError {
   for (const unknown of UNKNOWN) {
@@ -33,12 +41,38 @@ export function explainMissing(error: GraphQLError, schema: GraphQLSchema): Grap
   return error;
 }
 
-function reasonFor(name: string, type: GraphQLNamedType | undefined): string | null {
-  const absent = isObjectType(type) || isInputObjectType(type) ? type.extensions.absent?.(name) : undefined;
-  if (absent && "getFields" in type!) {
-    const { reason, instead } = absent;
-    const hasOther = instead !== null && instead in type.getFields();
-    return `${reason}${hasOther ? `, or use ${instead} with a filter` : ""}`;
+const OF_LEAF = / must not have a selection since type ".*" has no subfields\.$/;
+
+/**
+ * Adds the field of the row to errors about a selection of a key:
+ *
+ *   Field "homeStore" must not have a selection since type "ID" has no subfields: use storeByHomeStore.
+ */
+export function explainSelections(
+  errors: readonly GraphQLError[],
+  document: DocumentNode,
+  schema: GraphQLSchema,
+): void {
+  const ofLeaves = errors.filter(({ message }) => OF_LEAF.test(message));
+  if (ofLeaves.length === 0) return;
+  const bySelection = new Map<ASTNode | undefined, GraphQLError>(ofLeaves.map((error) => [error.nodes?.[0], error]));
+  const types = new TypeInfo(schema);
+  const Field = ({ name, selectionSet }: FieldNode) => {
+    const error = selectionSet && bySelection.get(selectionSet);
+    const reason = error && reasonFor(name.value, types.getParentType());
+    if (reason) error.message = `${error.message.slice(0, -1)}: ${reason}.`;
+  };
+  visit(document, visitWithTypeInfo(types, { Field }));
+}
+
+function reasonFor(name: string, type: GraphQLNamedType | null | undefined): string | null {
+  if (isObjectType(type) || isInputObjectType(type)) {
+    const { reason, instead, others = [] } = type.extensions.absent?.(name) ?? { reason: null, instead: null };
+    const has = (field: string) => field in type.getFields();
+    if (reason !== null)
+      return `${reason}${instead !== null && has(instead) ? `, or use ${instead} with a filter` : ""}`;
+    const meant = [...new Set([camelCase(name), ...others])].filter((field) => field !== name && has(field));
+    if (meant.length > 0) return `use ${meant.join(" or ")}`;
   }
   if (isInputObjectType(type) && type.extensions.hasOperators)
     return `the operators are ${Object.keys(type.getFields()).join(", ")}`;

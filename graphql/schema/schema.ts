@@ -10,7 +10,8 @@ import { contractPreset } from "../../plugins/index.ts";
 import { type UnindexedFilters, unindexedFiltersPlugin } from "../../plugins/lists/UnindexedFiltersPlugin.ts";
 import { afterSources } from "../../plugins/shape/FieldSourcesPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin.ts";
-import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
+import { overloadedFunctionsPlugin } from "../../plugins/shape/OverloadedFunctionsPlugin.ts";
+import { type PrivilegeSource, privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
@@ -158,17 +159,19 @@ async function build(
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const watched = new LeftOut();
+  const privileges: PrivilegeSource = {
+    catalog: options.relations,
+    readCatalog: options.readRelations,
+    rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
+  };
   const preset: GraphileConfig.Preset = {
     // In the place of the plugin that it replaces.
     extends: [{ plugins: [introspection] }, contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     disablePlugins: ["PgIntrospectionPlugin"],
     plugins: [
       watched.plugin,
-      privilegesPlugin({
-        catalog: options.relations,
-        readCatalog: options.readRelations,
-        rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
-      }),
+      privilegesPlugin(privileges),
+      overloadedFunctionsPlugin(privileges),
       viewKeysPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
       changedRowsPlugin(options.relations),

@@ -79,9 +79,8 @@ function heirsOf({ inherits, classes }: Introspection, parent: PgClass): readonl
 function forRowsOf(heir: PgClass, proc: PgProc, parent: PgClass, inflection: GraphileBuild.Inflection): PgProc {
   const withHeir = (types: readonly string[] | null) => types && [heir.reltype!, ...types.slice(1)];
   const { tags, description } = proc.getTagsAndDescription();
-  const prefix = `${parent.relname}_`;
-  const name = proc.proname.startsWith(prefix) ? proc.proname.slice(prefix.length) : proc.proname;
-  const named = { tags: { fieldName: inflection.camelCase(name), ...tags }, description };
+  const fieldName = inflection.camelCase(withoutTable(proc.proname, parent.relname));
+  const named = { tags: { fieldName, ...tags }, description };
   return Object.assign(Object.create(proc), {
     _id: `${proc._id} ${heir._id}`,
     proargtypes: withHeir(proc.proargtypes)!,
@@ -91,6 +90,10 @@ function forRowsOf(heir: PgClass, proc: PgProc, parent: PgClass, inflection: Gra
     rowsOf: heir.relname,
   });
 }
+
+/** `crates_label` → `label` */
+export const withoutTable = (name: string, table: string): string =>
+  name.startsWith(`${table}_`) ? name.slice(table.length + 1) : name;
 
 declare module "pg-introspection" {
   interface PgProc {

@@ -1,9 +1,11 @@
 /** Why a type lacks a field. */
 export type AbsentField = {
-  /** `imports` has no primary key. Create one */
-  readonly reason: string;
+  /** `imports` has no primary key. Create one. Null if `others` have what it would. */
+  readonly reason: string | null;
   /** The field that takes a filter instead of a key, if there is one. */
   readonly instead: string | null;
+  /** Fields of the type, as far as it has them, that may be meant by the name. */
+  readonly others?: readonly string[];
 };
 
 export type AbsentFields = readonly (readonly [name: string, AbsentField])[];

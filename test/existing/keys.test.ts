@@ -25,6 +25,21 @@ beforeAll(async () => {
     create table public.notices (id int primary key, voucher_id int references public.vouchers, note text);
     grant select on public.movements, public.notices to trackit_user;
     create table public.hidden_notices (id int primary key, voucher_id int references public.vouchers);
+    create table public.offices (id int primary key);
+    create table public.desks (id int primary key, home_office int references public.offices, office int references public.offices,
+      voucher_id int references public.vouchers, hidden_notice int references public.hidden_notices);
+    create index on public.desks (home_office);
+    create index on public.desks (office);
+    grant select on public.offices, public.desks to trackit_user;
+    create function public.add(a int) returns int language sql stable as 'select a';
+    create function public.add(a int, b int) returns int language sql stable as 'select a + b';
+    create function public.move(a int) returns int language sql as 'select a';
+    create function public.move(a int, b int) returns int language sql as 'select a + b';
+    create function public.offices_label(office public.offices) returns int language sql stable as 'select 1';
+    create function public.offices_label(office public.offices, a int) returns int language sql stable as 'select a';
+    create function public.sealed_add(a int) returns int language sql stable as 'select a';
+    create function public.sealed_add(a int, b int) returns int language sql stable as 'select a + b';
+    revoke execute on function public.sealed_add(int), public.sealed_add(int, int) from public;
     create table public.voucher_clerks (voucher_id int primary key references public.vouchers);
     insert into public.cases values (5, 1, null), (4, 2, 'closed');
     insert into public.vouchers values (1, 'A', 'one');
@@ -177,4 +192,42 @@ test("the list of rows that refer to a row is there with the index of the error"
   await trackit.change("create index on public.notices (voucher_id)");
   const lists = "{ vouchers(filter: { noticesExist: false }) { edges { node { note notices { id } } } } }";
   await expect.poll(() => gql(lists)).toEqual({ vouchers: { edges: [{ node: { note: "one", notices: [] } }] } });
+});
+
+test.each([
+  [
+    "{ desks { edges { node { offices { id } } } } }",
+    'offices" on type "Desk": use officeByHomeOffice or officeByOffice',
+  ],
+  ["{ desks { edges { node { home_office } } } }", 'home_office" on type "Desk": use homeOffice or officeByHomeOffice'],
+  ["{ desks { edges { node { vouchers { note } } } } }", 'vouchers" on type "Desk": use voucher'],
+  [
+    "{ offices { edges { node { desks { id } } } } }",
+    'desks" on type "Office": use desksByHomeOffice or desksByOffice',
+  ],
+  ["{ desks { edges { node { hidden_notices { id } } } } }", 'hidden_notices" on type "Desk"'],
+  [
+    "{ offices { edges { node { label } } } }",
+    'label" on type "Office": several functions of these rows have the name `offices_label`. Rename all but one',
+  ],
+  [
+    "{ add(a: 1) }",
+    'add" on type "Query": several functions have the name `add`. Rename all but one, or call them at /rest/v1/rpc/add',
+  ],
+  [
+    "mutation { move(a: 1) }",
+    'move" on type "Mutation": several functions have the name `move`. Rename all but one, or call them at /rest/v1/rpc/move',
+  ],
+  ["{ sealedAdd(a: 1) }", 'sealedAdd" on type "Query"'],
+])("%s: the error has the fields that its name in the database may mean", async (query, error) => {
+  expect(await gql(query)).toBe(`Cannot query field "${error}.`);
+});
+
+test("a filter and a selection of a key have the field of the row too", async () => {
+  expect(await gql("{ desks(filter: { home_office: { id: { equalTo: 1 } } }) { totalCount } }")).toBe(
+    'Field "home_office" is not defined by type "DeskFilter": use homeOffice or officeByHomeOffice.',
+  );
+  expect(await gql("{ desks { edges { node { office { id } } } } }")).toBe(
+    'Field "office" must not have a selection since type "ID" has no subfields: use officeByHomeOffice or officeByOffice.',
+  );
 });
