@@ -40,6 +40,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (reason === "login required" || (isHelped && context.anonymous)) return loginRequired(context.refused);
   return new Problem(reason, {
     message: messageOf(raised, context),
+    ...(isRaised(raised) && { raisedDetail: raised.detail, hint: raised.hint }),
     retryAfter: retryAfterOf(raised),
     cause: error,
   });
@@ -94,9 +95,14 @@ export function loginRequired(refused: RefusedCredential | null): Problem {
   return problem("login refused", { why: message.replace(/: sign in again$/, "") });
 }
 
+/** A RAISE of a function. Its message, detail and hint are written for the client. */
+const isRaised = ({ routine }: DatabaseErrorLike): boolean => routine === "exec_stmt_raise";
+
 /** Whether an error may be about a value that a type, its modifier or a domain refuses. */
-export const isOfValue = ({ code = "", table, routine }: DatabaseErrorLike): boolean =>
-  routine !== "exec_stmt_raise" && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
+export const isOfValue = (error: DatabaseErrorLike): boolean => {
+  const { code = "", table } = error;
+  return !isRaised(error) && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
+};
 
 /** Whether a function or a trigger has raised the error. The context of a parameter names the parameter. */
 const isInCode = ({ where }: DatabaseErrorLike): boolean =>
@@ -106,7 +112,7 @@ const isInCode = ({ where }: DatabaseErrorLike): boolean =>
 const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883"]);
 
 /**
- * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
+ * The comment of a constraint is written for the client. A function that names a missing
  * object, or a policy that recurses, is broken for every caller: Postgres' message is sent, because it names the object. So is what it
  * says about a value of the request.
  */
@@ -114,7 +120,7 @@ function messageOf(
   error: DatabaseErrorLike,
   { constraintMessages: messages, mayRead }: MessageContext,
 ): string | undefined {
-  if (error.routine === "exec_stmt_raise") return error.message;
+  if (isRaised(error)) return error.message;
   if (error.code === "42P17" || (MISSING.has(error.code) && error.where !== undefined)) return error.message;
   if (isOfValue(error) && !isInCode(error)) return error.message;
   const { schema = "", table = "", constraint } = error;

@@ -23,14 +23,14 @@ export function chosenStatus(sqlstate: string): number | null {
 export function ownProblem(error: DatabaseErrorLike): Problem | null {
   const own = ownErrorIn(error);
   if (own === null) return null;
-  const { message, hint, ...more } = own;
-  return problem("raised with an own code", { message, hint, own: more, cause: error });
+  const { message, detail, hint, ...code } = own;
+  return problem("raised with an own code", { message, hint, raisedDetail: detail, own: code, cause: error });
 }
 
 /** What an application says in an error of its own. Null for other errors. */
 export function ownErrorIn(
   error: DatabaseErrorLike,
-): (OwnError & { readonly message: string; readonly hint: string | undefined }) | null {
+): (OwnError & Pick<DatabaseErrorLike, "message" | "detail" | "hint">) | null {
   const { code = "", message, detail, hint } = error;
   if (code === "PGRST") return raisedResponse(error);
   const chosen = chosenStatus(code);

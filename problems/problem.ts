@@ -11,7 +11,7 @@ export type Fault = {
 };
 
 /** An error with a SQLSTATE that the application has invented: `raise sqlstate 'DENID' using message = …, hint = …` */
-export type OwnError = { readonly code: string; readonly status: number; readonly detail?: string | undefined };
+export type OwnError = { readonly code: string; readonly status: number };
 
 /** What a problem says besides its reason. An interface sends what its format has a place for. */
 export type More = {
@@ -19,6 +19,8 @@ export type More = {
   readonly message?: string;
   readonly details?: unknown;
   readonly hint?: string | undefined;
+  /** The detail of an error that a function raises, for clients. */
+  readonly raisedDetail?: string | undefined;
   readonly faults?: readonly Fault[];
   /** Its code and status replace those of the reason. */
   readonly own?: OwnError;

@@ -74,12 +74,11 @@ export function causeOf(error: GraphQLError): Error {
 /** `fields` are the invalid fields of the input, if they are known. */
 function ofProblem(error: GraphQLError, problem: Problem): GraphQLFormattedError {
   const code = codeOf(problem);
-  const { own, hint } = problem.more;
-  if (own) return formatted(error, problem.message, code, { detail: own.detail, hint });
+  const { raisedDetail: detail, hint } = problem.more;
   const fields = error.extensions.fields as readonly FieldFault[] | undefined;
-  if (fields === undefined) return formatted(error, problem.message, code);
+  if (fields === undefined) return formatted(error, problem.message, code, { detail, hint });
   const messages = new Set(fields.map((each) => each.message));
-  return formatted(error, [...messages].join("; "), code, { fields });
+  return formatted(error, [...messages].join("; "), code, { detail, hint, fields });
 }
 
 function internal(error: GraphQLError, message: string, cause: Error, format: ErrorFormat): GraphQLFormattedError {

@@ -18,7 +18,7 @@ export type RestProblem = {
   /** One of the codes of the service, or that of an application's own error. */
   readonly code: string;
   readonly message: string;
-  /** What an application's own error says further. */
+  /** What an error that the application raises says further. */
   readonly detail?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 } & Pick<More, "hint" | "faults" | "members">;
@@ -77,7 +77,7 @@ export function rejectRest({ request, response, head }: Destination, problem: Pr
 /** The response of the REST conventions to a problem. */
 export function restAnswer(problem: Problem): RestProblem {
   const { status, message, more } = problem;
-  const { own, hint, faults, members, retryAfter, scheme } = more;
+  const { own, hint, raisedDetail: detail, faults, members, retryAfter, scheme } = more;
   const code = own?.code ?? problem.code;
   // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
   const challenge = scheme === "Basic" ? BASIC : challengeOf(code);
@@ -87,7 +87,7 @@ export function restAnswer(problem: Problem): RestProblem {
     ...(more.allow && { Allow: more.allow.join(", ") }),
     ...more.headers,
   };
-  return { status, code, message, detail: own?.detail, hint, faults, members, headers };
+  return { status, code, message, detail, hint, faults, members, headers };
 }
 
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';

@@ -52,10 +52,12 @@ const DDL = `
   grant select, insert, update, delete on public.notes to authenticated;
   create function public.deny() returns int language plpgsql as $$
   begin raise exception 'You are no member' using errcode = 'DENID', detail = 'of the club', hint = 'join'; end $$;
+  create function public.refuse() returns int language plpgsql as $$
+  begin raise exception 'Too late' using detail = 'It is noon', hint = 'come earlier'; end $$;
   create function public.forbid() returns int language plpgsql as $$
   begin raise sqlstate 'PT403' using message = 'Not this way'; end $$;
   create function public.echo() returns int language sql stable return 1;
-  grant execute on function public.deny, public.forbid, public.echo to authenticated, anon;
+  grant execute on function public.deny, public.refuse, public.forbid, public.echo to authenticated, anon;
 `;
 
 const SETTINGS = {

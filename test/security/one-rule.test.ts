@@ -125,6 +125,11 @@ test.each([
     { body: {} },
     '400 {"code":"DENID","message":"You are no member","details":"of the club","hint":"join"}',
   ],
+  [
+    "/rest/v1/rpc/refuse",
+    { body: {} },
+    '400 {"code":"P0001","message":"Too late","details":"It is noon","hint":"come earlier"}',
+  ],
   ["/rest/v1/rpc/forbid", { body: {} }, '403 {"code":"PT403","message":"Not this way","details":null,"hint":null}'],
 ] as const)("an error of the application reaches %s whole", async (path, init, expected) => {
   expect(await sent(ADA(), path, init)).toBe(expected);
@@ -132,6 +137,13 @@ test.each([
 
 test.each([
   ["deny", { message: "You are no member", extensions: { code: "DENID", detail: "of the club", hint: "join" } }],
+  [
+    "refuse",
+    {
+      message: "Too late",
+      extensions: { code: "VALIDATION_ERROR", detail: "It is noon", hint: "come earlier" },
+    },
+  ],
   ["forbid", { message: "Not this way", extensions: { code: "PT403" } }],
 ])("an error of the application reaches GraphQL whole: %s", async (name, error) => {
   const { errors } = await service.gql(`mutation { ${name} }`, { as: "ada" });
@@ -141,6 +153,9 @@ test.each([
 test("an error of the application reaches the routes of the application whole", async () => {
   expect(await sent(ADA(), "/own?call=deny")).toMatch(
     /^400 {"error":{"code":"DENID","message":"You are no member","detail":"of the club","hint":"join"/,
+  );
+  expect(await sent(ADA(), "/own?call=refuse")).toMatch(
+    /^400 {"error":{"code":"VALIDATION_ERROR","message":"Too late","detail":"It is noon","hint":"come earlier"/,
   );
   expect(await sent(ADA(), "/own?call=forbid")).toMatch(/^403 {"error":{"code":"PT403","message":"Not this way"/);
 });
