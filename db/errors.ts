@@ -1,12 +1,12 @@
 import type { DatabaseError } from "pg-protocol";
 import { Problem, problem } from "../problems/problem.ts";
-import { REASONS } from "../problems/reasons.ts";
+import { REASONS, type Reason } from "../problems/reasons.ts";
 import type { RefusedCredential } from "./caller.ts";
 import type { ConstraintMessages, TableName } from "./catalog/catalog.ts";
 import { ownProblem } from "./own-errors.ts";
 import { referenceFault } from "./references.ts";
 import type { DatabaseErrorLike } from "./sqlstates.ts";
-import { reasonOf } from "./sqlstates.ts";
+import { reasonOf, statusOf } from "./sqlstates.ts";
 
 /** What messages are made of. */
 export type MessageContext = {
@@ -31,8 +31,11 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (isUnpopulated(raised))
     return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
   if (isDeferrableKey(raised)) return problem("deferrable key", { cause: error });
-  const reason = reasonOf(raised.code);
-  if (reason === null) return ownProblem(raised);
+  if (isWithoutPartition(raised)) return problem("no partition", { cause: error });
+  const own = ownProblem(raised);
+  if (own !== null) return own;
+  const reason = reasonOf(raised.code) ?? reasonOfRaise(raised);
+  if (reason === null) return null;
   const role = unknownRoleIn(raised);
   if (role !== null) return problem("unknown role", { role, cause: error });
   // A sign-in would not open the sign-up.
@@ -80,6 +83,17 @@ export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>
 /** A constraint that `on conflict` cannot use, because it may be violated until the commit. */
 export const isDeferrableKey = ({ code, routine }: DatabaseErrorLike) =>
   code === "55000" && routine === "ExecCheckIndexConstraints";
+
+const isWithoutPartition = ({ code, routine }: DatabaseErrorLike) =>
+  code === "23514" && routine === "ExecFindPartition";
+
+/** Of a RAISE with a SQLSTATE of PostgreSQL that has no reason of its own. Null for one that every interface masks. */
+function reasonOfRaise(error: DatabaseErrorLike): Reason | null {
+  const { code = "" } = error;
+  const status = statusOf(code);
+  if (!isRaised(error) || status >= 500 || code === "PGRST") return null;
+  return status === 403 ? "no permission" : "raised";
+}
 
 /** The role of a token that the database does not have. Null for other errors, such as those of a function that sets a role. */
 export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): string | null {

@@ -44,6 +44,7 @@ export const SQLSTATES: readonly Row[] = [
   ["55P03", "locked"],
   ["23", "constraint violated"],
   ["22", "invalid value"],
+  ["44", "row outside view"],
   ["42704", "unknown object"],
   ["42P17", "broken object"],
   ["428C9", "assigned by the service"],

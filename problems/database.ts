@@ -54,6 +54,8 @@ export const DATABASE = {
   conflict: [409, "RESOURCE_CONFLICT", "this conflicts with existing data"],
   "changed at once": [409, "RESOURCE_CONFLICT", "another request changed the same data at the same time; try again"],
   locked: [409, "RESOURCE_CONFLICT", "another request is changing the same data; try again"],
+  "no partition": [400, "VALIDATION_ERROR", "the table has no partition for this row"],
+  "row outside view": [400, "VALIDATION_ERROR", "the view would not show this row, and its check option requires it"],
   "constraint violated": [400, "VALIDATION_ERROR", "a value violates a constraint of the database"],
   "invalid value": [400, "VALIDATION_ERROR", "invalid value"],
   "unknown object": [400, "VALIDATION_ERROR", "unknown name of a database object"],

@@ -25,7 +25,9 @@ const FUNCTIONS = `
   create table public.rooms (id bigint primary key, parent bigint references public.rooms deferrable initially deferred,
     hours int4range not null, exclude using gist (hours with &&));
   create table public.nosy (id bigint primary key, secret text constraint nosy_secret_is_odd check (secret <> 'even'));
-  grant insert on public.rooms, public.nosy to anon;
+  create table public.days (day date primary key) partition by range (day);
+  create view public.late_rooms as select id, hours from public.rooms where id > 1000 with check option;
+  grant insert on public.rooms, public.nosy, public.days, public.late_rooms to anon;
   revoke execute on function public.fail, public.fail_to_write, public.run, public.run_write, public.nothing from public;
   grant execute on function public.fail, public.fail_to_write, public.run, public.run_write, public.nothing to anon, authenticated;`;
 
@@ -119,6 +121,9 @@ describe("an error raised by a function is sent with the code of its SQLSTATE an
     ["22P02", "VALIDATION_ERROR"],
     ["428C9", "VALIDATION_ERROR"],
     ["P0001", "VALIDATION_ERROR"],
+    ["44000", "VALIDATION_ERROR"],
+    ["20000", "VALIDATION_ERROR"],
+    ["0L000", "AUTH_REQUIRED", "login required"],
     ["25006", "AUTH_REQUIRED", "login required"],
     ["54001", "VALIDATION_ERROR"],
     ["57014", "INTERNAL_ERROR"],
@@ -161,6 +166,11 @@ describe("an error raised by Postgres itself", () => {
     [
       "insert into rooms values (1, null, '[1,3]'), (2, null, '[2,4]')",
       "RESOURCE_CONFLICT: this conflicts with existing data",
+    ],
+    ["insert into days values ('2030-01-01')", "VALIDATION_ERROR: the table has no partition for this row"],
+    [
+      "insert into late_rooms values (8, '[8,9]')",
+      "VALIDATION_ERROR: the view would not show this row, and its check option requires it",
     ],
     [
       "insert into users (id, name, email) values (99, 'X', 'x@y.example')",
