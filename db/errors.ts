@@ -6,7 +6,7 @@ import type { ConstraintMessages, TableName } from "./catalog/catalog.ts";
 import { ownProblem } from "./own-errors.ts";
 import { referenceFault } from "./references.ts";
 import type { DatabaseErrorLike } from "./sqlstates.ts";
-import { reasonOf, statusOf } from "./sqlstates.ts";
+import { MISSING, reasonOf, statusOf } from "./sqlstates.ts";
 
 /** What messages are made of. */
 export type MessageContext = {
@@ -121,9 +121,6 @@ export const isOfValue = (error: DatabaseErrorLike): boolean => {
 /** Whether a function or a trigger has raised the error. The context of a parameter names the parameter. */
 const isInCode = ({ where }: DatabaseErrorLike): boolean =>
   where !== undefined && !/^(?:unnamed portal|portal ".*") parameter \$/.test(where);
-
-/** SQLSTATEs of a table, column or function that does not exist. */
-const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883"]);
 
 /**
  * The comment of a constraint is written for the client. A function that names a missing

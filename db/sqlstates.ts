@@ -34,6 +34,7 @@ export const SQLSTATES: readonly Row[] = [
   ["42P01", "table gone"],
   ["42703", "field gone", 400],
   ["42883", "function gone"],
+  ["3F000", "schema gone", 400],
   ["23505", "taken"],
   ["23503", "broken reference"],
   // Since PostgreSQL 18, `on delete restrict` raises this instead of 23503.
@@ -77,6 +78,9 @@ export const SQLSTATES: readonly Row[] = [
   ["PT", null, 500],
   ["XX", null, 500],
 ];
+
+/** SQLSTATEs of a table, column, function, schema or other object that does not exist. */
+export const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883", "3F000", "42704"]);
 
 const BY_PREFIX: ReadonlyMap<string, Row> = new Map(SQLSTATES.map((row) => [row[0], row]));
 

@@ -44,6 +44,7 @@ export const DATABASE = {
   "table gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this table no longer exists"],
   "field gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this field no longer exists"],
   "function gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this function no longer exists"],
+  "schema gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: a schema of the database no longer exists"],
   taken: [409, "RESOURCE_CONFLICT", "this value is already taken"],
   "broken reference": [
     409,

@@ -393,6 +393,8 @@ export class KnownStatements {
   }
 }
 
+export const PRE_REQUEST = "DB_PRE_REQUEST";
+
 /** The call of DB_PRE_REQUEST. A name without a schema is looked up in those of the settings, whatever the search path of a transaction is. */
 export function preRequestOf(
   { dbPreRequest, dbSchemas, dbExtraSearchPath }: Pick<Config, "dbPreRequest" | "dbSchemas" | "dbExtraSearchPath">,
@@ -403,5 +405,5 @@ export function preRequestOf(
   const schema =
     dbPreRequest.schema ?? [...dbSchemas, ...dbExtraSearchPath].find((each) => schemas.get(each)?.functions.has(name));
   const call = [...(schema === undefined ? [] : [schema]), name].map(quoteIdentifier).join(".");
-  return { text: `select ${call}()`, values: [] };
+  return { text: `select ${call}()`, values: [], context: PRE_REQUEST };
 }

@@ -19,6 +19,8 @@ export type Statement = {
   readonly portal?: Portal;
   /** Requests the columns of the result. */
   readonly isDescribed?: boolean;
+  /** The context of its errors that have none from Postgres, as if a function had raised them. */
+  readonly context?: string;
 };
 
 type Portal = { readonly name: string; readonly rows: number };
@@ -167,6 +169,7 @@ export class Batch {
     while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();
     const failed = this.#statements[this.#current];
     if (failed && failed.name !== "" && this.#undo[this.#current] === null) notePrepared(error);
+    if (failed?.context) error.where ??= failed.context;
     if (failed) prepared?.doubt(failed.name);
     // 26000, no such statement: a pooler switched the server connection, or DEALLOCATE was executed.
     // After a change of a type, other statements may have it too, and a repetition would meet them one by one.

@@ -4,7 +4,8 @@ import type { DatabaseError } from "pg-protocol";
 import type { Logger } from "pino";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
-import type { Failure } from "../../db/transaction/transaction-plan.ts";
+import { MISSING } from "../../db/sqlstates.ts";
+import { type Failure, PRE_REQUEST } from "../../db/transaction/transaction-plan.ts";
 
 /** Milliseconds for which the same line is not logged again. */
 const PAUSE = 600_000;
@@ -30,7 +31,7 @@ export class Diagnosis {
   examine(failure: Failure): void {
     const { code } = failure.error;
     if (code === "42501") void this.#refusalOf(failure).then((line) => this.#report(line, "info"));
-    if (MISSING.has(code!)) this.#report(brokenFunction(failure.error), "error");
+    if (MISSING.has(code)) this.#report(brokenFunction(failure.error), "error");
   }
 
   #report(line: string | null, level: "info" | "error"): void {
@@ -64,14 +65,12 @@ export class Diagnosis {
   }
 }
 
-/** SQLSTATEs of a column, table, function or type that does not exist. */
-const MISSING = new Set(["42703", "42P01", "42883", "42704"]);
-
 /** `PL/pgSQL function note_of(integer) line 3 at RETURN`, `SQL function "f" statement 1` */
 const IN_FUNCTION = /^(?:PL\/pgSQL|SQL) function "?(.+?)"?(?: (?:line|statement) (\d+).*| during .*)?$/m;
 
 /** Null for an error in a statement of the service itself: its catalog is briefly out of date. */
 function brokenFunction({ message, where }: DatabaseError): string | null {
+  if (where === PRE_REQUEST) return `${where} fails for each request: ${message}`;
   const [, name, line] = IN_FUNCTION.exec(where ?? "") ?? [];
   if (name === undefined) return null;
   return `the function ${name} is broken${line === undefined ? "" : ` at line ${line}`}: ${message}`;

@@ -1,6 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { MISSING } from "../../db/sqlstates.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
@@ -82,12 +83,11 @@ export abstract class DataInterface<Opened extends DataExchange, Answered, Sent 
   }
 }
 
-/** SQLSTATEs of unknown names. The catalog, a description or a prepared statement may be outdated. */
-const OUTDATED: ReadonlySet<string> = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
+/** Unknown names: the catalog, a description or a prepared statement may be outdated. */
 const OUTDATED_REASONS: ReadonlySet<Reason> = new Set<Reason>([
   ...(["no relationship", "no such function", "no such table"] as const),
   ...(["no such column", "no such body columns", "no such type"] as const),
 ]);
 
 export const isOutdated = (error: unknown): boolean =>
-  error instanceof Problem ? OUTDATED_REASONS.has(error.reason) : OUTDATED.has((error as { code?: string }).code ?? "");
+  error instanceof Problem ? OUTDATED_REASONS.has(error.reason) : MISSING.has((error as { code?: string }).code);

@@ -1,5 +1,5 @@
 import pino from "pino";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
@@ -57,7 +57,9 @@ const DDL = `
   create function internal.my_region(int, text default 'x') returns text language sql stable as $$ select 'north' $$;
   create policy "own region" on regions using (region = (select internal.my_region(1)));
   create function private_function() returns int language sql stable as 'select 1';
-  grant execute on function note_of, total_of to authenticated;
+  create function moved(renamed_id int) returns int language plpgsql stable as $$
+  begin return nowhere.total(renamed_id); end $$;
+  grant execute on function note_of, total_of, moved to authenticated;
   alter table renamed rename column note to remark;`;
 
 let service: TestService;
@@ -138,6 +140,15 @@ test.each([
     code: "RESOURCE_NOT_FOUND",
     line: /^the function public\.note_of\(integer\) is broken at line 3: column r\.note does not exist$/,
   },
+  {
+    what: "a function that uses a missing schema",
+    request: "POST rpc/moved",
+    query: "{ moved(renamedId: 1) }",
+    message: 'schema "nowhere" does not exist',
+    answer: { status: 400, code: "3F000" },
+    code: "RESOURCE_NOT_FOUND",
+    line: /^the function moved\(integer\) is broken at line 2: schema "nowhere" does not exist$/,
+  },
 ])("$what is named on every interface, and the log says where it is", async (mistake) => {
   const { request, query, message, answer, code, line } = mistake;
   const body = request.startsWith("POST") ? { renamed_id: 1 } : undefined;
@@ -145,4 +156,16 @@ test.each([
   expect((await service.gql(query, { as: "ada" })).errors).toMatchObject([{ message, extensions: { code } }]);
   await expect.poll(() => lines(50), POLL).toContainEqual(expect.stringMatching(line));
   expect(lines(50)).not.toContain("unhandled error");
+});
+
+test("a function DB_PRE_REQUEST that does not exist is named on every interface, and in the log", async () => {
+  const log = pino({ level: "error" }, { write: (line: string) => logged.push(JSON.parse(line)) });
+  const checked = await startTestService({ API_KEY_REQUIRED: "off", DB_PRE_REQUEST: "public.nowhere" }, undefined, log);
+  onTestFinished(() => checked.stop());
+  const message = "function public.nowhere() does not exist";
+  const answer = await fetch(`${checked.url}/rest/v1/articles`);
+  expect([answer.status, await answer.json()]).toMatchObject([404, { code: "42883", message }]);
+  for (const query of ["{ articles { totalCount } }", "mutation { publishArticle(id: 1) { id } }"])
+    expect((await checked.gql(query)).errors).toMatchObject([{ message, extensions: { code: "RESOURCE_NOT_FOUND" } }]);
+  await expect.poll(() => lines(50), POLL).toContain(`DB_PRE_REQUEST fails for each request: ${message}`);
 });
