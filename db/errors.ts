@@ -49,9 +49,15 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   });
 }
 
-/** A mistake in the database, such as a policy that recurses: no stack of this program leads to it. Null for other errors. */
+/**
+ * A mistake in the database, such as a policy that recurses, or a function that names a missing table: no stack of this program leads to it.
+ * Null for other errors.
+ */
 export function mistakeIn(error: unknown): string | null {
-  const { code, message, cause } = (error ?? {}) as DatabaseErrorLike;
+  const { code, message, where = "", cause } = (error ?? {}) as DatabaseErrorLike;
+  const [place] = /^(?:PL\/pgSQL|SQL) function .+$/m.exec(where) ?? [];
+  if (place !== undefined && MISSING.has(code))
+    return `a mistake in the database: ${message} (${code}), in the ${place}`;
   if (code === "42P17") return `a mistake in the database: ${message} (42P17)`;
   return cause === undefined ? null : mistakeIn(cause);
 }

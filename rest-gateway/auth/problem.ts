@@ -54,9 +54,17 @@ export function withMissingGrant(raised: unknown, hook: string): unknown {
   return new Error(`${reason}grant it to auth_owner, or make the function security definer`, { cause: raised });
 }
 
-/** Rejects with Problem for an error that a trigger of the DBA has raised, as a change at `/users` does. */
+/**
+ * Rejects with Problem for an error that a trigger of the DBA has raised, as a change at `/users` does. A mistake in the SQL of a trigger is
+ * no fault of the user: it is logged, and sent as an internal error.
+ */
 export function refuseRaised(raised: unknown): never {
+  if (isMistake(raised as DatabaseErrorLike)) throw withMissingGrant(raised, "a trigger");
   // The service does all this in transactions that write: it has reached a standby, as for some time after a failover.
   if (isReadOnly(raised as DatabaseErrorLike)) throw problem("database unavailable", { cause: raised });
   throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
 }
+
+/** A missing object or privilege, or another error of the class "syntax error or access rule violation". A trigger may refuse with 42501. */
+const isMistake = ({ code = "", routine }: DatabaseErrorLike): boolean =>
+  /^(42|3F)/.test(code) && !(code === "42501" && routine === "exec_stmt_raise");

@@ -29,8 +29,9 @@ export function resourceProblem(error: unknown, context: ProblemContext): Proble
   const { constraintMessages } = catalog;
   const found = problemOf(error, { constraintMessages, anonymous: isAnonymous, refused: null });
   if (found === null || !request) return found;
-  if (isOutdated(error)) return outOfOrder(request.resource.description.name);
   const raised = error as DatabaseErrorLike;
+  // In a function it is a mistake of the function, whatever the description says.
+  if (isOutdated(error)) return raised.where === undefined ? outOfOrder(request.resource.description.name) : null;
   if (referenceFault(raised) === "used")
     return new Problem(found.reason, { ...found.more, message: keptBy(raised, request.resource, context) });
   const faults = faultsOf(raised, found.message, request, catalog);

@@ -127,3 +127,34 @@ test("a hook that refuses, or whose row breaks a constraint, does not fail, and 
   ]);
   expect([await count("internal.hook"), logged()]).toEqual([before, []]);
 });
+
+describe.each([
+  ["insert into public.gone values (1)", 'relation "public.gone" does not exist'],
+  ["perform new.gone", 'record "new" has no field "gone"'],
+  ["perform public.gone(1)", "function public.gone(integer) does not exist"],
+  ["perform nowhere.gone()", 'schema "nowhere" does not exist'],
+  ["perform from internal.suspended", "permission denied for table suspended"],
+])("a trigger of users that runs %s", (statement, mistake) => {
+  beforeAll(async () => {
+    await sql(`
+      create table if not exists internal.suspended (user_id bigint);
+      create function internal.broken() returns trigger language plpgsql as $$ begin ${statement}; return new; end $$;
+      create trigger broken after insert on public.users for each row execute function internal.broken()`);
+    return () => sql("drop function internal.broken() cascade");
+  });
+
+  test.each([
+    ["/auth/register", "error.message", { name: "Dora" }],
+    ["/auth/v1/signup", "msg", {}],
+    ["/users", "error.message", { name: "Dora" }],
+  ])("is an internal error of %s, and the log has the reason", async (path, member, fields) => {
+    lines.length = 0;
+    const newcomer = { ...fields, email: "dora@example.com", password: PASSWORD };
+    const { status, json } = await sendTo(service.url, `POST ${path}`, { body: newcomer });
+    expect(json).toHaveProperty(member, "internal error");
+    expect([status, JSON.stringify(json)]).toEqual([500, expect.not.stringMatching(/gone|nowhere|suspended|broken/)]);
+    expect(lines.map((line) => JSON.stringify(line))).toContainEqual(
+      expect.stringContaining(JSON.stringify(mistake).slice(1, -1)),
+    );
+  });
+});
