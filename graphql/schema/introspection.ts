@@ -71,24 +71,7 @@ export class Introspection {
   /** Replaces PgIntrospectionPlugin. The database is as if these objects and smart tags, and what depends on them, had been dropped. */
   plugin(leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
     const text = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed, leftOut));
-    const { gather } = PgIntrospectionPlugin;
-    const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, text));
-    let byName: ReadonlyMap<string, unknown> | undefined;
-    // PostGraphile searches all tables for each.
-    const getClassByName = async (info: any, _service: string, schema: string, name: string) => {
-      await endOfSlice();
-      const [{ introspection }] = await getIntrospection(info);
-      byName ??= new Map(
-        introspection.classes.map((each: any) => [nameOf(each.getNamespace().nspname, each.relname), each]),
-      );
-      return byName.get(nameOf(schema, name));
-    };
-    return {
-      ...PgIntrospectionPlugin,
-      name: "IntrospectionPlugin",
-      provides: ["PgIntrospectionPlugin"],
-      gather: { ...gather, helpers: { ...gather!.helpers, getIntrospection, getClassByName } } as never,
-    };
+    return pluginOf(text);
   }
 
   /** Returns a function that says whether a database object is lost if this one is left out. */
@@ -101,6 +84,32 @@ export class Introspection {
     this.#catalogs ??= JSON.parse(this.#text) as Catalogs;
     return this.#catalogs;
   }
+}
+
+/** For one gathering. The schema keeps the plugin, which keeps neither the text nor what it is parsed to. */
+function pluginOf(text: string | null): GraphileConfig.Plugin {
+  const { gather } = PgIntrospectionPlugin;
+  const take = () => {
+    const taken = text!;
+    text = null;
+    return taken;
+  };
+  const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, take()));
+  // PostGraphile searches all tables for each.
+  const getClassByName = async (info: any, _service: string, schema: string, name: string) => {
+    await endOfSlice();
+    const [{ introspection }] = await getIntrospection(info);
+    info.state.byName ??= new Map(
+      introspection.classes.map((each: any) => [nameOf(each.getNamespace().nspname, each.relname), each]),
+    );
+    return info.state.byName.get(nameOf(schema, name));
+  };
+  return {
+    ...PgIntrospectionPlugin,
+    name: "IntrospectionPlugin",
+    provides: ["PgIntrospectionPlugin"],
+    gather: { ...gather, helpers: { ...gather!.helpers, getIntrospection, getClassByName } } as never,
+  };
 }
 
 /** Characters of each row. One row of 8 MB would block the event loop for 80 ms; more rows cost PostgreSQL more, as each counts from the first character. */

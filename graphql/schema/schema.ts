@@ -136,12 +136,19 @@ function withOmissions(
     omissions: [...losses.map(({ finding }) => finding), ...watched.findings(labels, missing)],
     tags: new Set(labels.tags.flatMap(({ id }) => (isTag.has(id) ? [] : [id]))),
     sources: watched.sources,
-    whyLost: (object) => {
-      const id = labels.idOf(object);
-      return id === undefined ? undefined : losses.find(({ isLost }) => isLost(id))?.finding;
-    },
+    whyLost: whyLostOf(losses.length === 0 ? null : labels, losses),
   };
 }
+
+type Loss = { readonly finding: Finding; isLost(id: ObjectId): boolean };
+
+/** The schema keeps the function: what is not passed to it can be freed. */
+const whyLostOf =
+  (labels: Labels | null, losses: readonly Loss[]): BuiltSchema["whyLost"] =>
+  (object) => {
+    const id = labels?.idOf(object);
+    return id === undefined ? undefined : losses.find(({ isLost }) => isLost(id))?.finding;
+  };
 
 type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut };
 
