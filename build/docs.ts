@@ -2,12 +2,21 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, resolve } from "node:path";
 import { ASSETS } from "../pages/assets.ts";
 import { pageOf, searchOf } from "../pages/document.ts";
-import { type DocsOptions, docsOf, listImages, ROOT, SCHEMA, SEARCH } from "../pages/documents.ts";
-import { listGroups } from "../parts/site/contents.ts";
+import {
+  type DocsOptions,
+  docsOf,
+  listImages,
+  markdownPath,
+  ROOT,
+  SCHEMA,
+  SEARCH,
+  textOf,
+} from "../pages/documents.ts";
+import { LIST, listGroups, listOf } from "../parts/site/contents.ts";
 
 const HELP = `node build/docs.ts <directory>
 
-Writes the documentation as HTML, with its search, into a new directory. Any server of files can publish it, below any path.
+Writes the documentation as HTML and Markdown, with its search, into a new directory. Any server of files can publish it, below any path.
 `;
 
 const START = "/docs/readme";
@@ -44,6 +53,8 @@ export function renderDocs(): ReadonlyMap<string, string | Buffer> {
   });
   return new Map<string, string | Buffer>([
     ...pages,
+    ...docsOf(options).map((doc): [string, string] => [fileOf(markdownPath(doc)), textOf(doc.file)]),
+    [fileOf(LIST), listOf(options.groups)],
     ...listImages().map(({ path, file }): [string, Buffer] => [fileOf(path), readFileSync(join(ROOT, file))]),
     ...ASSETS.map(({ name, file }): [string, string] => [`assets/${name}`, readFileSync(file, "utf8")]),
     [fileOf(SEARCH), JSON.stringify(search)],

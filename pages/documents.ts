@@ -50,6 +50,9 @@ export const textOf = (file: string) => readFileSync(ROOT + file, "utf8");
 
 export const docsOf = ({ groups }: Pick<DocsOptions, "groups">): readonly Doc[] => groups.flatMap(({ docs }) => docs);
 
+/** Where a document is as Markdown. */
+export const markdownPath = ({ path }: Doc): string => `${path}.md`;
+
 /** The documents of all parts, and the errors, which every response with an error names. */
 export function joinDocuments(parts: readonly Documents[]): Documents {
   const groups = parts.flatMap((part) => part.groups);

@@ -13,6 +13,7 @@ import {
   docsOf,
   joinDocuments,
   listImages,
+  markdownPath,
   ROOT,
   SCHEMA,
   SEARCH,
@@ -43,9 +44,16 @@ export const alwaysOn = (pages: ExpressInterface): AlwaysOnInterface => ({
 /** The documents, as pages for browsers and as Markdown for programs. `/docs` itself is the reference of the API. */
 function docsPages(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  for (const doc of docsOf(options)) router.all(doc.path, byMethod({ GET: docHandler(doc, options) }));
-  for (const { path, type, file } of listImages()) router.all(path, byMethod({ GET: imageHandler(type, ROOT + file) }));
-  router.all(SEARCH, byMethod({ GET: searchHandler(options) }));
+  for (const doc of docsOf(options)) {
+    router.all(doc.path, byMethod({ GET: docHandler(doc, options) }));
+    router.all(markdownPath(doc), byMethod({ GET: lazily(() => textHandler(textOf(doc.file))) }));
+  }
+  for (const { path, type, file } of listImages())
+    router.all(
+      path,
+      byMethod({ GET: lazily(() => contentHandler({ type, text: readFileSync(ROOT + file), headers: HEADERS })) }),
+    );
+  router.all(SEARCH, byMethod({ GET: lazily(() => searchHandler(options)) }));
   const { schema } = options;
   if (schema !== null) router.all(SCHEMA, byMethod({ GET: textHandler(readFileSync(schema, "utf8")) }));
   return router;
@@ -67,27 +75,24 @@ const HEADERS = { "Cache-Control": "public, max-age=300", Vary: "Accept" };
 const textHandler = (text: string): RequestHandler =>
   contentHandler({ type: "text/plain; charset=utf-8", text, headers: HEADERS });
 
-function imageHandler(type: string, file: string): RequestHandler {
-  let handler: RequestHandler | undefined;
-  return (request, response, next) => {
-    handler ??= contentHandler({ type, text: readFileSync(file), headers: HEADERS });
-    handler(request, response, next);
+/** A handler that is made with the first request for it. */
+function lazily(make: () => RequestHandler | Promise<RequestHandler>): RequestHandler {
+  let handler: RequestHandler | Promise<RequestHandler> | undefined;
+  return async (request, response, next) => {
+    handler ??= make();
+    await (await handler)(request, response, next);
   };
 }
 
 /** Loaded with the first request: Markdown and colours are slow to load. */
 const rendering = () => import("./document.ts");
 
-/** Each form is created with the first request for it. */
 function docHandler(doc: Doc, options: DocsOptions): RequestHandler {
-  let text: RequestHandler | undefined;
-  let page: Promise<RequestHandler> | undefined;
-  return async (request, response, next) => {
+  const text = lazily(() => textHandler(textOf(doc.file)));
+  const page = lazily(() => pageHandler(doc, options));
+  return (request, response, next) => {
     const isBrowser = request.accepts(["text/plain", "text/html"]) === "text/html";
-    if (isBrowser) page ??= pageHandler(doc, options);
-    else text ??= textHandler(textOf(doc.file));
-    const handler = isBrowser ? await page! : text!;
-    await handler(request, response, next);
+    return (isBrowser ? page : text)(request, response, next);
   };
 }
 
@@ -97,14 +102,7 @@ async function pageHandler(doc: Doc, options: DocsOptions): Promise<RequestHandl
   return contentHandler({ type: "text/html; charset=utf-8", text: pageOf(doc, options), headers });
 }
 
-function searchHandler(options: DocsOptions): RequestHandler {
-  let handler: Promise<RequestHandler> | undefined;
-  const create = async () => {
-    const { searchOf } = await rendering();
-    return contentHandler({ type: "application/json; charset=utf-8", text: searchOf(options), headers: HEADERS });
-  };
-  return async (request, response, next) => {
-    handler ??= create();
-    await (await handler)(request, response, next);
-  };
+async function searchHandler(options: DocsOptions): Promise<RequestHandler> {
+  const { searchOf } = await rendering();
+  return contentHandler({ type: "application/json; charset=utf-8", text: searchOf(options), headers: HEADERS });
 }

@@ -147,6 +147,22 @@ test("every page begins with its readers, and what it is for", () => {
   expect(pages.filter((file) => !/^# .+\n\nFor [^:.]+[:.]/.test(readFileSync(file, "utf8")))).toEqual([]);
 });
 
+test("the skill for agents has twenty points, and names settings and commands that exist", () => {
+  const skill = readFileSync("skills/content-service/SKILL.md", "utf8");
+  expect(skill).toMatch(/^---\nname: content-service\ndescription: .{50,1000}\n---\n/);
+  expect([...skill.matchAll(/^(\d+)\. /gm)].map(([, n]) => Number(n))).toEqual(
+    Array.from({ length: 20 }, (_, i) => i + 1),
+  );
+  const settings = new Set(describeSettings().map(({ name }) => name));
+  const named = [...skill.matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map(([, name]) => name!);
+  expect(named.filter((name) => name !== "ANON_KEY" && !settings.has(name))).toEqual([]);
+  const commands =
+    readFileSync("docs/operations.md", "utf8") +
+    readFileSync("docs/applications.md", "utf8") +
+    readFileSync("docs/advisor.md", "utf8");
+  for (const [command] of skill.matchAll(/npx content-service \w+(?: \w+)?/g)) expect(commands).toContain(command);
+});
+
 test("no page has more than 6000 words", () => {
   const pages = globSync("docs/**/*.md").map((file) => [file, readFileSync(file, "utf8").split(/\s+/).length] as const);
   expect(pages.length).toBeGreaterThan(20);

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Doc, docAt, type Group } from "../../pages/documents.ts";
+import { type Doc, docAt, type Group, markdownPath, textOf } from "../../pages/documents.ts";
 
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
@@ -47,6 +47,26 @@ function readGroups(): readonly Group[] {
       .map((file) => docAt(pathOf(file), file))
       .filter((doc): doc is Doc => doc !== null),
   }));
+}
+
+/** Where the list for programs is. Source: https://llmstxt.org */
+export const LIST = "/llms.txt";
+
+/** All documents, for programs: `- [GraphQL for frontends](docs/graphql.md): For frontend developers: read, page, filter and write with GraphQL.` */
+export function listOf(groups: readonly Group[]): string {
+  const lines = groups.flatMap(({ name, docs }) => [
+    `\n## ${name}\n`,
+    ...docs.map((doc) => `- [${doc.name}](${markdownPath(doc).slice(1)})${aboutOf(doc)}`),
+  ]);
+  const about = "A PostgreSQL database as an API: GraphQL, REST, realtime and sign-in.";
+  return `${["# Content Service", "", `> ${about}`, ...lines].join("\n")}\n`;
+}
+
+/** The first sentence says for whom a document is, and what they can do after it. */
+function aboutOf({ file }: Doc): string {
+  const [, paragraph = ""] = /^# .*\n+(For .+(?:\n.+)*)/.exec(textOf(file)) ?? [];
+  const [sentence] = /^.+?\.(?=\s|$)/s.exec(paragraph.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")) ?? [];
+  return sentence === undefined ? "" : `: ${sentence.replace(/\s+/g, " ")}`;
 }
 
 /** The file with the GraphQL schema of an application; null if there is none. */

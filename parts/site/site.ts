@@ -8,7 +8,7 @@ import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { docsOf } from "../../pages/documents.ts";
 import { contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 import type { Base } from "../../service/part.ts";
-import { listGroups } from "./contents.ts";
+import { LIST, listGroups, listOf } from "./contents.ts";
 import { firstRequestsOf, readFirstRequests } from "./first-requests.ts";
 
 /** Something that the service offers. `url` is complete, because clients copy it. */
@@ -45,7 +45,7 @@ function aboutResources({ resources, routes }: Base["application"], hasAccounts:
 /** The version of the service. */
 const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
-/** `/`: what the service offers, for people and for programs; while the service starts or stops, with status 503. */
+/** `/`: what the service offers, for people and for programs; while the service starts or stops, with status 503. `/llms.txt` */
 export function startPage(base: Base): Router {
   const router = Router({ strict: true, caseSensitive: true });
   const handler: RequestHandler = async (request, response, next) => {
@@ -63,6 +63,12 @@ export function startPage(base: Base): Router {
     }
   };
   router.all("/", byMethod({ GET: handler }));
+  const list = {
+    type: "text/plain; charset=utf-8",
+    text: listOf(listGroups()),
+    headers: { "Cache-Control": "no-cache" },
+  };
+  router.all(LIST, byMethod({ GET: contentHandler(list) }));
   return router;
 }
 

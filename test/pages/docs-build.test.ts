@@ -36,6 +36,12 @@ test("every link of a page that docs:build writes is relative, and leads to a fi
   expect(dead).toEqual([]);
 });
 
+test("every document of the list for programs is written", () => {
+  const paths = [...String(files.get("llms.txt")).matchAll(/\]\((.+?)\)/g)].map(([, path]) => path!);
+  expect(paths.length).toBeGreaterThan(30);
+  expect(paths.filter((path) => !files.has(path))).toEqual([]);
+});
+
 test("every result of the search leads to a section that exists", () => {
   const sections = JSON.parse(String(files.get("docs/search.json"))) as [string, string, string, string][];
   expect(sections.length).toBeGreaterThan(300);

@@ -23,7 +23,8 @@ afterAll(() => service.stop());
 
 const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(service.url + path, { headers });
-const text = async (path: string) => (await get(path, HTML)).text();
+const text = async (path: string, headers: Readonly<Record<string, string>> = HTML) =>
+  (await get(path, headers)).text();
 
 const forStart: Omit<Base, "state"> = {
   config: readConfig({}),
@@ -115,7 +116,7 @@ describe("/", () => {
   test("is 404 without the part, and so is every document but the errors", async () => {
     const off = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
     try {
-      for (const path of ["/", "/docs/tables", "/docs/schema.graphql"])
+      for (const path of ["/", "/llms.txt", "/docs/tables", "/docs/schema.graphql"])
         expect([path, (await fetch(off.url + path)).status]).toEqual([path, 404]);
       const errors = await fetch(`${off.url}/docs/errors`, { headers: HTML });
       expect([errors.status, await errors.text()]).toEqual([200, expect.stringContaining("<title>Errors – ")]);
@@ -138,8 +139,17 @@ describe("/docs/…", () => {
       const page = await get(path, HTML);
       expect([path, page.status, page.headers.get("content-type")]).toEqual([path, 200, "text/html; charset=utf-8"]);
       expect(await page.text()).toContain(`<title>${name} – Content Service</title>`);
-      expect(await (await get(path)).text()).toContain(`# ${name}\n`);
+      for (const markdown of [path, `${path}.md`]) expect(await text(markdown, {})).toContain(`# ${name}\n`);
     }
+  });
+
+  test("/llms.txt lists every document for programs, with what it is for", async () => {
+    const list = await text("/llms.txt", {});
+    expect(list).toMatch(/^# Content Service\n\n> .+\n\n## Start\n/);
+    expect(list).toContain("\n- [Errors](docs/errors.md): For ");
+    expect([...list.matchAll(/\]\((.+?)\)/g)].map(([, path]) => `/${path}`)).toEqual(
+      docs.map(({ path }) => `${path}.md`),
+    );
   });
 
   test("every link in a document leads to a page and a heading that exist", async () => {
