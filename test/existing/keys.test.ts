@@ -40,6 +40,8 @@ beforeAll(async () => {
     create function public.sealed_add(a int) returns int language sql stable as 'select a';
     create function public.sealed_add(a int, b int) returns int language sql stable as 'select a + b';
     revoke execute on function public.sealed_add(int), public.sealed_add(int, int) from public;
+    create table public.messages (id int primary key, note text);
+    grant insert (id, note) on public.messages to trackit_user;
     create table public.voucher_clerks (voucher_id int primary key references public.vouchers);
     insert into public.cases values (5, 1, null), (4, 2, 'closed');
     insert into public.vouchers values (1, 'A', 'one');
@@ -229,5 +231,61 @@ test("a filter and a selection of a key have the field of the row too", async ()
   );
   expect(await gql("{ desks { edges { node { office { id } } } } }")).toBe(
     'Field "office" must not have a selection since type "ID" has no subfields: use officeByHomeOffice or officeByOffice.',
+  );
+});
+
+const TASKS = "projects { edges { node { tasks";
+
+test.each([
+  ["{ tasks { id } }", 'Cannot query field "id" on type "TaskConnection": use edges { node { id } }.'],
+  ["{ tasks { edges { title } } }", 'Cannot query field "title" on type "TaskEdge": use node { title }.'],
+  ["{ tasks { bcrypt } }", 'Cannot query field "bcrypt" on type "TaskConnection".'],
+  [
+    `{ ${TASKS} { edges { cursor } } } } } }`,
+    'Cannot query field "edges" on type "Task": tasks is a list; tasksConnection has edges.',
+  ],
+  [
+    `{ ${TASKS}(first: 1) { id } } } } }`,
+    'Unknown argument "first" on field "Project.tasks": tasks is a list; tasksConnection has first.',
+  ],
+  [
+    "{ projects(filter: { tasks: { status: { equalTo: done } } }) { totalCount } }",
+    'Field "status" is not defined by type "ProjectToManyTaskFilter": use some, every or none.',
+  ],
+  [
+    '{ tasks(filter: { status: { equalTo: "done" } }) { totalCount } }',
+    'Enum "TaskStatus" cannot represent non-enum value: "done": write it without quotes.',
+  ],
+  [
+    "{ tasks(filter: { status: { equalTo: DONE } }) { totalCount } }",
+    'Value "DONE" does not exist in "TaskStatus" enum: use done.',
+  ],
+  [
+    "mutation { createTask(input: { number: 4 }) { id } }",
+    'Field "number" is not defined by type "CreateTaskInput": no role of callers has the right to insert the column `number`. Grant it to one.',
+  ],
+  [
+    "mutation { updateTask(id: 1, input: { isOverdue: true, number: 4 }) { id } }",
+    'Field "number" is not defined by type "UpdateTaskInput": no role of callers has the right to update the column `number`. Grant it to one.',
+  ],
+  [
+    "{ messages { totalCount } }",
+    'Cannot query field "messages" on type "Query": no role of callers has the right to select rows of `messages`. Grant it to one.',
+  ],
+])("%s: the error says what to write instead, or which right is missing", async (query, error) => {
+  expect((await gql(query)).split(".,").join(".\n").split("\n")).toContain(error);
+});
+
+test("a filter that is no object has the operators, in a variable too", async () => {
+  const operators = /TaskStatusFilter".*: the operators are .*equalTo/;
+  expect(await gql("{ tasks(filter: { status: done }) { totalCount } }")).toMatch(operators);
+  const query = "query ($filter: TaskFilter) { tasks(filter: $filter) { totalCount } }";
+  const { errors } = await trackit.gql(query, { as: 1, variables: { filter: { status: "done" } } });
+  expect(errors![0]!.message).toMatch(operators);
+});
+
+test("a column that callers may not read is not confirmed by an input", async () => {
+  expect(await gql('mutation { updateUser(id: 1, input: { bcrypt: "x" }) { id } }')).toBe(
+    'Field "bcrypt" is not defined by type "UpdateUserInput".',
   );
 });

@@ -101,7 +101,7 @@ describe("a variable", () => {
     [
       "query ($status: ArticleStatus) { articles(status: $status) { totalCount } }",
       { status: "draft" },
-      'Variable "$status" got invalid value "draft"; Value "draft" does not exist in "ArticleStatus" enum.',
+      'Variable "$status" got invalid value "draft"; Value "draft" does not exist in "ArticleStatus" enum: use DRAFT.',
     ],
     [
       "query ($n: Int) { users(limit: $n) { id } }",
