@@ -4,6 +4,7 @@ import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
+import { inOneSentence } from "../../rest-gateway/auth/passwords.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
@@ -128,10 +129,13 @@ export function requireEmail(email: string): string {
 
 /** Throws Problem for a password that breaks a rule. */
 export function requireStrong({ passwords }: Auth, password: string): void {
-  const faults = passwords.rules.faults(password, "Password");
-  if (faults.length === 0) return;
-  const reasons = [...new Set(faults.map((fault) => (/ (at least|at most) /.test(fault) ? "length" : "characters")))];
-  throw problem("weak password", { message: faults.join(". "), members: { weak_password: { reasons } } });
+  const broken = passwords.rules.broken(password);
+  if (broken.length === 0) return;
+  const reasons = [...new Set(broken.map((rule) => (/ (at least|at most) /.test(rule) ? "length" : "characters")))];
+  throw problem("weak password", {
+    message: `Password ${inOneSentence(broken)}`,
+    members: { weak_password: { reasons } },
+  });
 }
 
 /** Metadata is in every access token. Throws Problem. */

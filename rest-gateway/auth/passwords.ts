@@ -32,6 +32,15 @@ const CLASSES: Readonly<
 };
 
 const AND = new Intl.ListFormat("en-GB");
+const HAVE = "must have ";
+
+/** `["must have a digit", "must have an upper case letter"]` → `must have a digit and an upper case letter` */
+export const inOneSentence = (rules: readonly string[]): string =>
+  AND.format(
+    rules.every((rule) => rule.startsWith(HAVE))
+      ? rules.map((rule, i) => (i === 0 ? rule : rule.slice(HAVE.length)))
+      : rules,
+  );
 
 /** What a new password must have, as PASSWORD_RULES says. */
 export class PasswordRules {
@@ -76,7 +85,12 @@ export class PasswordRules {
 
   /** The rules that a password breaks, with the name of its field: `["password must have at least 12 characters"]` */
   faults(password: string, field = "password"): string[] {
-    return this.#rules.filter(({ holds }) => !holds(password)).map(({ message }) => `${field} ${message}`);
+    return this.broken(password).map((rule) => `${field} ${rule}`);
+  }
+
+  /** The same without a name: `["must have at least 12 characters"]` */
+  broken(password: string): string[] {
+    return this.#rules.filter(({ holds }) => !holds(password)).map(({ message }) => message);
   }
 
   /** Throws a Problem that names each broken rule. */

@@ -2,7 +2,7 @@ import { Html, html } from "../../../http/pages/html.ts";
 import { type Fault, Problem } from "../../../problems/problem.ts";
 import type { Reason } from "../../../problems/reasons.ts";
 import type { Auth } from "../auth.ts";
-import { MAX_PASSWORD } from "../passwords.ts";
+import { inOneSentence, MAX_PASSWORD } from "../passwords.ts";
 import { pathOf } from "./paths.ts";
 
 /** A field of a form. Its name is that of the JSON body of the same request, so that an error finds its field. */
@@ -137,12 +137,8 @@ const CODE = new Html(' autocapitalize="characters" spellcheck="false"');
 function faultText({ name, label }: Field, messages: readonly string[]): string {
   const bare = messages.map((message) => (message.startsWith(`${name} `) ? message.slice(name.length + 1) : message));
   if (!bare.every((message) => /^(is|must|has|may)\b/.test(message))) return messages.map(sentence).join(" ");
-  const isList = bare.length > 1 && bare.every((message) => message.startsWith("must have "));
-  const parts = isList ? bare.map((message, i) => (i === 0 ? message : message.slice("must have ".length))) : bare;
-  return sentence(`${label} ${LIST.format(parts)}`);
+  return sentence(`${label} ${inOneSentence(bare)}`);
 }
-
-const LIST = new Intl.ListFormat("en-GB");
 
 /** What is wrong, or what to know before the rest of the page. */
 export const alertOf = (text: string, retryAfter?: number): Html =>

@@ -42,7 +42,7 @@ test("they are the rules of supabase-js, whose error has the reasons", async () 
   const email = "rules-wire@test.example";
   const weak = await auth().signUp({ email, password: "horse" });
   expect(weak.error).toMatchObject({ code: "weak_password", reasons: ["length", "characters"], status: 422 });
-  expect(weak.error!.message).toBe("Password must have at least 8 characters. Password must have a digit");
+  expect(weak.error!.message).toBe("Password must have at least 8 characters and a digit");
   const { data, error } = await auth().signUp({ email, password: PASSWORD });
   expect([error, data.user?.email]).toEqual([null, email]);
 });
