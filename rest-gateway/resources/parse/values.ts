@@ -36,6 +36,7 @@ const TIME: Rule = {
     !Number.isNaN(Date.parse(text)) &&
     isDay(text.slice(0, 10)),
 };
+const DATE: Rule = { ...TIME, what: "a date such as 2026-12-24" };
 const UUID: Rule = { what: "a UUID", isText: isUuid };
 
 /** Date.parse accepts `2026-02-30`; Postgres has no year 0. */
@@ -46,7 +47,8 @@ const RULES: ReadonlyMap<string, Rule> = new Map([
   ["bool", BOOLEAN],
   ...["int2", "int4", "int8"].map((type) => [type, WHOLE] as const),
   ...["float4", "float8", "numeric"].map((type) => [type, NUMBER] as const),
-  ...["timestamptz", "timestamp", "date"].map((type) => [type, TIME] as const),
+  ...["timestamptz", "timestamp"].map((type) => [type, TIME] as const),
+  ["date", DATE],
   ["uuid", UUID],
 ]);
 
