@@ -394,7 +394,7 @@ export const SETTINGS = {
   ACCESS_TOKEN_TTL: setting(
     integer(60, MAX_ACCESS_TOKEN_TTL),
     "3600",
-    "Seconds for which an access token is valid, at least 60. Signing in and refreshing return it as expiresIn. With supabase-js at least 120: the library refreshes a token 90 seconds before it expires.",
+    "Seconds for which an access token is valid, at least 60. Signing in and refreshing return it as expiresIn. With supabase-js at least 120, and better 600 or more: the library refreshes a token about 90 seconds before it expires, so it refreshes one of 120 every 30 seconds.",
   ),
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
