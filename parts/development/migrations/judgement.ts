@@ -136,7 +136,7 @@ export function linesFor(changes: readonly Change[]): readonly string[] {
   ];
 }
 
-/** What is new in the same way for the same callers, as one change: `Query.tag, Query.tags were added` */
+/** What is new in the same way for the same callers, as one change: `Query.tag, Query.tags and 64 more were added` */
 function joined(additions: readonly Change[]): readonly Change[] {
   const own = additions.filter(({ isDerived }) => !isDerived);
   const parsed = own.map((change) => ({ change, parts: NAMED.exec(change.text)! }));
@@ -147,11 +147,15 @@ function joined(additions: readonly Change[]): readonly Change[] {
     const { change, parts } = group[0]!;
     if (group.length === 1) return change;
     const head = parts[1]!.replace(/^An optional (\w+)/, "Optional $1s").replace("the parameter", "the parameters");
-    const names = group.map(({ parts: [, , name] }) => name).join(", ");
-    return { ...change, text: head + names + parts[3]!.replace(/ was /, " were ").replace(/ is /, " are ") };
+    const names = group.map(({ parts: [, , name] }) => name);
+    const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
+    const shown = names.slice(0, MAX_NAMES).join(", ") + more;
+    return { ...change, text: head + shown + parts[3]!.replace(/ was /, " were ").replace(/ is /, " are ") };
   });
   return [...changes, ...additions.filter(({ isDerived }) => isDerived)];
 }
+
+const MAX_NAMES = 12;
 
 /** The name in a change, and what is before and after it. */
 const NAMED = /^(An optional \w+ |\S+: the parameter |)(\S+)(.*)$/s;
