@@ -2,7 +2,7 @@ import cluster from "node:cluster";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { describeOwn } from "./app/application.ts";
-import { type Configured, configure } from "./app/configured.ts";
+import { type Configured, configure, misspeltSettings } from "./app/configured.ts";
 import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
@@ -54,6 +54,7 @@ async function main(): Promise<void> {
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
+    if (cluster.isPrimary) for (const line of misspeltSettings(fromFile, configured.config)) process.stderr.write(line);
     parts = await partsFor(withOwnParts(PARTS, configured.application), configured.config, configured.application);
     refuseClashes(configured.application, parts);
     if (configured.config.embedded) {

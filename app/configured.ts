@@ -1,4 +1,6 @@
-import { type Config, type Environment, folderIn, readConfig } from "../config/config.ts";
+import { type Config, type Environment, folderIn, isSetting, readConfig } from "../config/config.ts";
+import { SETTINGS } from "../config/settings.ts";
+import { distance } from "../db/catalog/similar.ts";
 import { type Application, applicationOf, settingsOf } from "./application.ts";
 import { loadApplication } from "./load.ts";
 
@@ -26,4 +28,15 @@ export async function configure({ folder, environment, needsKeys = true }: Optio
   const reread = () => readConfig(environment, { needsKeys, ...ofApplication });
   const config = reread();
   return { config, application: applicationOf(definition, config), reread };
+}
+
+/** A line for each of these names of `.env` that is probably meant to be a setting of the service or of the application. */
+export function misspeltSettings(names: readonly string[], { declared }: Pick<Config, "declared">): readonly string[] {
+  const known = [...Object.keys(SETTINGS), ...Object.keys(declared)];
+  const others = names.filter((name) => !isSetting(name) && !(name in declared));
+  return others.flatMap((name) => {
+    const allowed = Math.min(2, Math.floor(name.length / 4));
+    const meant = known.find((each) => distance(name, each) <= allowed);
+    return meant === undefined ? [] : [`.env: ${name} is not a setting. Did you mean ${meant}?\n`];
+  });
 }

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type ParseArgsOptionsConfig as OptionsConfig, parseArgs } from "node:util";
 import type pg from "pg";
-import { type Configured, configure } from "../app/configured.ts";
+import { type Configured, configure, misspeltSettings } from "../app/configured.ts";
 import { findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { addDotEnv, type Config, ConfigError, type Environment, folderIn } from "../config/config.ts";
@@ -111,8 +111,10 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
  */
 export async function readService(environment?: Environment): Promise<Configured> {
   const folder = environment === undefined ? findApplication(folderIn()) : null;
-  if (folder !== null) addDotEnv(folder);
-  return configure({ environment, needsKeys: false });
+  const fromFile = folder === null ? [] : addDotEnv(folder);
+  const configured = await configure({ environment, needsKeys: false });
+  for (const line of misspeltSettings(fromFile, configured.config)) process.stderr.write(line);
+  return configured;
 }
 
 /** The same without the application. */

@@ -40,7 +40,7 @@ function rankOf(wanted: string, name: string): number | null {
 }
 
 /** The number of characters to insert, delete, replace, or swap with the next one. */
-function distance(a: string, b: string): number {
+export function distance(a: string, b: string): number {
   let older: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { applicationOf, settingsOf } from "../../app/application.ts";
-import { configure } from "../../app/configured.ts";
+import { configure, misspeltSettings } from "../../app/configured.ts";
 import { type Config, defineConfig, defineResource, z } from "../../app/index.ts";
 import { loadApplication } from "../../app/load.ts";
 import { type Environment, readConfig } from "../../config/config.ts";
@@ -21,6 +21,19 @@ const demo = (environment: Environment) => made(DEMO.config, environment);
 
 /** The names of the plugins of the demo. */
 const names = async (environment: Environment) => (await demo(environment).plugins()).map((plugin) => plugin.name);
+
+test("a name in .env that is almost a setting has a line, and other variables of the application have none", () => {
+  const declared = { SHOP_NAME: "a", PROT: "1" };
+  const lines = misspeltSettings(
+    ["ACCES_TOKEN_TTL", "EMAIL_CONFRIM", "SHOP_NAMES", "PORT", "PGRST_DB_URI", "PROT", "POST_URL", "STRIPE_KEY", "A"],
+    { declared },
+  );
+  expect(lines).toEqual([
+    ".env: ACCES_TOKEN_TTL is not a setting. Did you mean ACCESS_TOKEN_TTL?\n",
+    ".env: EMAIL_CONFRIM is not a setting. Did you mean EMAIL_CONFIRM?\n",
+    ".env: SHOP_NAMES is not a setting. Did you mean SHOP_NAME?\n",
+  ]);
+});
 
 const NOTES = defineResource({
   name: "notes",

@@ -121,7 +121,10 @@ test("a command of an application reads its .env, after the environment, and not
   const below = join(folder, "application/db");
   await mkdir(below, { recursive: true });
   await writeFile(join(folder, "application/content-service.config.ts"), "export default {};\n");
-  await writeFile(join(folder, "application/.env"), "DATABASE_URL=postgres://of-dot-env/shop\nOWN=1\n");
+  await writeFile(
+    join(folder, "application/.env"),
+    "DATABASE_URL=postgres://of-dot-env/shop\nOWN=1\nEMAIL_CONFRIM=off\n",
+  );
   await writeFile(join(folder, "production.env"), "DATABASE_URL=postgres://of-settings-file/shop\n");
   const url = async (environment: Record<string, string>) =>
     (await node([FILE, "url"], environment, below)).stdout.replace(/^postgres:\/\/|\/shop\n$/g, "");
@@ -130,4 +133,7 @@ test("a command of an application reads its .env, after the environment, and not
     await url({ DATABASE_URL: "postgres://of-the-shell/shop" }),
     await url({ SETTINGS_FILE: join(folder, "production.env") }),
   ]).toEqual(["of-dot-env", "of-the-shell", "of-settings-file"]);
+  expect((await node([FILE, "url"], {}, below)).stderr).toBe(
+    ".env: EMAIL_CONFRIM is not a setting. Did you mean EMAIL_CONFIRM?\n",
+  );
 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await init([app]);
   await mkdir(join(app, "node_modules"));
   await symlink(PROJECT, join(app, "node_modules/content-service"));
-  await write(".env", "APP_GREETING=from the file\nAPP_OUTER=from the file\n");
+  await write(".env", "APP_GREETING=from the file\nAPP_OUTER=from the file\nEMAIL_CONFRIM=off\n");
   await write("routes/hello.ts", route("process.env.APP_GREETING"));
   // Without GraphQL, which would be loaded at each change.
   const settings = { APP_OUTER: "from the shell", GRAPHQL_MAX_TABLES: "0" };
@@ -123,6 +123,9 @@ test(".env is read after the environment, and again when it changes", async () =
   await expect.poll(served, POLL).toEqual(["from the file", "from the shell"]);
   await write(".env", "APP_GREETING=changed\nAPP_OUTER=changed\n");
   await expect.poll(served, POLL).toEqual(["changed", "from the shell"]);
+  expect(dev.stderr.match(/.*\.env: .*/g)).toEqual([
+    ".env: EMAIL_CONFRIM is not a setting. Did you mean EMAIL_CONFIRM?",
+  ]);
 });
 
 test("a change of the SQL runs current.sql, and writes the types", async () => {
