@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { SESSION } from "./cookies.ts";
 import { looksLikeKey } from "./secrets.ts";
 
 /** The credentials of a request; an empty one counts as absent. */
@@ -25,7 +26,7 @@ export function readCredentials(headers: IncomingHttpHeaders, parameter: string 
   return {
     bearer,
     basic,
-    session: headers.cookie ? readSession(headers.cookie) : null,
+    session: SESSION.in({ headers }),
     keys: readKeys(headers, parameter),
     unreadable: authorization && bearer === null && basic === null ? schemeOf(authorization) : null,
   };
@@ -50,11 +51,6 @@ function readBasic(authorization: string): BasicCredentials | null {
 }
 
 const schemeOf = (authorization: string) => (/^Basic(?: |$)/i.test(authorization) ? "Basic" : "other");
-
-const SESSION = /(?:^|;)\s*SESSION=([^;]*)/;
-
-/** If the cookie is sent twice, the first counts, as it does for functions of the database. */
-const readSession = (cookies: string): string | null => SESSION.exec(cookies)?.[1]?.trim() || null;
 
 const NO_KEYS: readonly string[] = [];
 

@@ -129,6 +129,7 @@ export const ACCOUNTS = {
   "expired refresh token": [401, "TOKEN_EXPIRED", "the refresh token has expired: sign in again"],
   /** Does not give the reason, because the token may be stolen. */
   "revoked refresh token": [401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again"],
+  "refresh token reused": [401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again"],
   "no such account": [404, "RESOURCE_NOT_FOUND", "no user with this id has an account"],
   "own account": [
     409,

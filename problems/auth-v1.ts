@@ -3,7 +3,6 @@ export const AUTH_V1 = {
   "bearer required": [401, "AUTH_REQUIRED", "This endpoint requires a valid Bearer token"],
   "token without session": [403, "INVALID_TOKEN", "invalid JWT: unable to parse or verify signature, {why}"],
   "session ended": [403, "VERIFICATION_FAILED", "Session from session_id claim in JWT does not exist"],
-  "refresh token reused": [400, "VERIFICATION_FAILED", "Invalid Refresh Token: Already Used"],
   "user exists": [422, "RESOURCE_CONFLICT", "User already registered"],
   "weak password": [422, "VALIDATION_ERROR", "Password is too weak"],
   "same password": [422, "VALIDATION_ERROR", "New password should be different from the old password."],

@@ -1,3 +1,4 @@
+import { Cookie } from "../../identity/cookies.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 
 /** What a form leaves for the page at which the browser continues: it is shown once. */
@@ -12,9 +13,7 @@ export type Flash = {
   readonly verifier?: string;
 };
 
-const NAME = "__Host-account";
-const COOKIE = new RegExp(`(?:^|;)\\s*${NAME}=([\\w-]+)`);
-const ATTRIBUTES = "; Path=/; HttpOnly; Secure; SameSite=Strict";
+const COOKIE = new Cookie("__Host-account");
 
 /** Seconds, in which the user may sign in at a provider. */
 const LIFETIME = 600;
@@ -24,16 +23,16 @@ type Visited = Pick<Call, "auth" | "request" | "response">;
 /** The cookie is encrypted, and valid for one user. */
 export function setFlash({ auth, response }: Visited, userId: string, flash: Flash): void {
   const sealed = auth.pageBox.seal(JSON.stringify(flash), userId).toString("base64url");
-  response.append("Set-Cookie", `${NAME}=${sealed}${ATTRIBUTES}; Max-Age=${LIFETIME}`);
+  COOKIE.set(response, sealed, LIFETIME);
 }
 
 /** What the last form has left. It stays until `endFlash`. */
 export function flashOf({ auth, request }: Visited, userId: string): Flash {
-  const cookie = COOKIE.exec(request.headers.cookie ?? "")?.[1];
-  const text = cookie === undefined ? null : auth.pageBox.open(Buffer.from(cookie, "base64url"), userId);
+  const cookie = COOKIE.in(request);
+  const text = cookie === null ? null : auth.pageBox.open(Buffer.from(cookie, "base64url"), userId);
   return text === null ? {} : JSON.parse(text);
 }
 
 export function endFlash({ request, response }: Visited): void {
-  if (COOKIE.test(request.headers.cookie ?? "")) response.append("Set-Cookie", `${NAME}=${ATTRIBUTES}; Max-Age=0`);
+  if (COOKIE.in(request) !== null) COOKIE.end(response);
 }

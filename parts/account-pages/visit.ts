@@ -1,11 +1,11 @@
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
+import { SESSION, setSession } from "../../identity/cookies.ts";
 import { problem } from "../../problems/problem.ts";
 import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
 import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
-import { endedCookie, sessionCookie } from "../../rest-gateway/auth/sessions.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
 
@@ -54,7 +54,7 @@ export async function accountVisitOf(visit: Visit, form: URLSearchParams | null)
   }
   const { account, cookie } = session;
   if (form !== null && !auth.csrf.isOf(form.get("csrf") ?? "", cookie)) throw problem("outdated form");
-  response.append("Set-Cookie", sessionCookie(cookie));
+  setSession(response, cookie);
   const signedIn = { id: account.id, caller };
   return { ...visit, signedIn, account, csrf: auth.csrf.of(cookie), flash: flashOf(visit, account.id) };
 }
@@ -63,7 +63,7 @@ function signInFirst(visit: Visit): void {
   const { auth, request, response } = visit;
   if (openAgain(visit)) return;
   const hasCookie = identityOf(request).credentials.session !== null;
-  if (hasCookie) response.append("Set-Cookie", endedCookie);
+  if (hasCookie) SESSION.end(response);
   signInAgain(visit, `${pathOf(auth, "")}${request.url.split("?", 1)[0]}`, hasCookie ? "ended" : null);
 }
 

@@ -68,9 +68,9 @@ export function consolePages(options: ConsoleOptions): Router {
         const session = exchangeOf(request).identity.credentials.session;
         const credential =
           form.has("session") && session !== null ? { session } : { bearer: form.get("credential")?.trim() || "-" };
-        const cookie = await sessions.start(credential, request);
-        if (cookie === null) return sendSignIn(options, request, response, REFUSED);
-        response.set("Set-Cookie", cookie);
+        const caller = await sessions.callerOf(credential, request);
+        if (caller === null) return sendSignIn(options, request, response, REFUSED);
+        sessions.start(credential, response);
         response.redirect(303, views.find(({ path }) => path === form.get("next"))?.path ?? views[0]!.path);
       },
     }),
@@ -80,7 +80,8 @@ export function consolePages(options: ConsoleOptions): Router {
     byMethod({
       POST: async (request, response) => {
         await formOf(request, sessions);
-        response.set("Set-Cookie", sessions.ended).redirect(303, SIGN_IN);
+        sessions.end(response);
+        response.redirect(303, SIGN_IN);
       },
     }),
   );
@@ -134,7 +135,7 @@ async function sendSignIn(
   fault: string | null = null,
 ): Promise<void> {
   const session = exchangeOf(request).identity.credentials.session;
-  const isAdmin = session !== null && (await sessions.start({ session }, request)) !== null;
+  const isAdmin = session !== null && (await sessions.callerOf({ session }, request)) !== null;
   const asked = new URL(request.url, "http://console").searchParams.get("next");
   const next = views.find(({ path }) => path === asked)?.path ?? "";
   const nextField = html`<input type="hidden" name="next" value="${next}">`;

@@ -1,7 +1,8 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { OperatorAccess } from "../../http/operations/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
+import { Cookie } from "../../identity/cookies.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
 import { isRefusal } from "../../problems/problem.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
@@ -31,7 +32,6 @@ export type ConsoleSessionsOptions = {
 /** Milliseconds after which an operator must sign in again. */
 const LIFETIME = 8 * 3_600_000;
 const NAME = "console";
-const COOKIE = new RegExp(`(?:^|;)\\s*${NAME}=([\\w-]+)`);
 
 /**
  * Sign-ins to the console. The cookie holds the credential, encrypted, so that it is not a key for the interfaces. The credential is
@@ -41,33 +41,32 @@ export class ConsoleSessions {
   readonly #options: ConsoleSessionsOptions;
   readonly #box: SecretBox;
   readonly #csrf: CsrfTokens;
-  readonly #attributes: string;
+  readonly #cookie: Cookie;
 
   constructor(options: ConsoleSessionsOptions) {
     this.#options = options;
     this.#box = new SecretBox(deriveKey(options.secret, "console"));
     this.#csrf = new CsrfTokens(options.secret);
-    this.#attributes = `; Path=/console; HttpOnly; SameSite=Strict${options.isSecure ? "; Secure" : ""}`;
+    this.#cookie = new Cookie(NAME, `Path=/console; HttpOnly; SameSite=Strict${options.isSecure ? "; Secure" : ""}`);
   }
 
-  /** The header Set-Cookie that signs the operator in; null if the credential is not that of an operator. */
-  async start(credential: KeptCredential, request: IncomingMessage): Promise<string | null> {
-    if ((await this.#callerOf(credential, request)) === null) return null;
+  /** Signs an operator in. */
+  start(credential: KeptCredential, response: ServerResponse): void {
     const sealed = this.#box.seal(JSON.stringify({ credential, until: Date.now() + LIFETIME }), NAME);
-    return `${NAME}=${sealed.toString("base64url")}${this.#attributes}`;
+    this.#cookie.set(response, sealed.toString("base64url"));
   }
 
-  get ended(): string {
-    return `${NAME}=${this.#attributes}; Max-Age=0`;
+  end(response: ServerResponse): void {
+    this.#cookie.end(response);
   }
 
   /** The operator of a request; null if there is none, or no longer. */
   async operatorOf(request: IncomingMessage): Promise<Operator | null> {
-    const cookie = COOKIE.exec(request.headers.cookie ?? "")?.[1];
+    const cookie = this.#cookie.in(request);
     const text = cookie && this.#box.open(Buffer.from(cookie, "base64url"), NAME);
     if (!cookie || !text) return null;
     const { credential, until } = JSON.parse(text) as { credential: KeptCredential; until: number };
-    const caller = until > Date.now() ? await this.#callerOf(credential, request) : null;
+    const caller = until > Date.now() ? await this.callerOf(credential, request) : null;
     const headers = this.#headersOf(credential);
     return caller && { caller, name: nameOf(caller), id: idOf(caller), csrf: this.#csrf.of(cookie), headers };
   }
@@ -81,11 +80,12 @@ export class ConsoleSessions {
 
   /** Whether a form comes from a page of this operator. */
   isForm(form: URLSearchParams, request: IncomingMessage): boolean {
-    const cookie = COOKIE.exec(request.headers.cookie ?? "")?.[1];
-    return cookie !== undefined && this.#csrf.isOf(form.get("csrf") ?? "", cookie);
+    const cookie = this.#cookie.in(request);
+    return cookie !== null && this.#csrf.isOf(form.get("csrf") ?? "", cookie);
   }
 
-  async #callerOf(credential: KeptCredential, request: IncomingMessage): Promise<Caller | null> {
+  /** Null if the credential is not that of an operator. */
+  async callerOf(credential: KeptCredential, request: IncomingMessage): Promise<Caller | null> {
     try {
       const caller = await this.#options.callers.callerOf(credential, request);
       return caller !== null && this.#options.isOperator(caller) ? caller : null;

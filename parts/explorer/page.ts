@@ -4,6 +4,7 @@ import type { Config } from "../../config/config.ts";
 import type { Example } from "../../graphql/transport/example.ts";
 import { frameOf, headerOf, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
 import { byMethod } from "../../http/pipeline/express.ts";
+import { SESSION } from "../../identity/cookies.ts";
 
 export type ExplorerOptions = {
   examples(): Promise<readonly Example[]>;
@@ -27,7 +28,7 @@ export function explorerRouter(options: ExplorerOptions): Router {
   };
   // Only the page itself knows whether the browser has a cookie: it is not sent with a navigation from another site.
   const session: RequestHandler = ({ headers }, response) => {
-    response.set("Cache-Control", "no-store").json({ hasCookie: /(^|;)\s*SESSION=./.test(headers.cookie ?? "") });
+    response.set("Cache-Control", "no-store").json({ hasCookie: SESSION.in({ headers }) !== null });
   };
   const router = Router({ strict: true, caseSensitive: true });
   router.all("/graphiql", byMethod({ GET: page }));

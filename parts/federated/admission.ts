@@ -4,11 +4,11 @@ import { hashOf } from "../../identity/secrets.ts";
 import { CLOCK_TOLERANCE } from "../../identity/verified-tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Linking, SentIdToken } from "../../rest-gateway/auth/federated.ts";
+import { issueUnlessFactor, SIGNED_IN } from "../../rest-gateway/auth/issue.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { CodePurpose } from "../../rest-gateway/auth/sign-in-codes.ts";
 import type { Client } from "../../rest-gateway/auth/throttle.ts";
-import { challengeOf, signIn } from "../../rest-gateway/auth/tokens.ts";
 import type { SignInCodeBody } from "./bodies.ts";
 import type { Confirmed } from "./completion.ts";
 import { isSignInFailure } from "./failure.ts";
@@ -49,9 +49,7 @@ export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignI
   const { auth, client, body } = call;
   const services = servicesOf(auth);
   const confirmed = await services.completion.takeCode(body.signInCode, "token", body.codeVerifier);
-  const login = await admitConfirmed(services, confirmed, client);
-  if (login.account.hasFactor) throw challengeOf(auth, login.account, login);
-  return signIn(call, login);
+  return issueUnlessFactor(call, await admitConfirmed(services, confirmed, client), SIGNED_IN);
 }
 
 /** With a code of either purpose. */

@@ -2,16 +2,16 @@ import type { Kind } from "../../config/provider-entry.ts";
 import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignInRequest } from "../../rest-gateway/auth/federated.ts";
+import { challengeOf } from "../../rest-gateway/auth/issue.ts";
 import { type Recipient, sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { askForCode, sendTokens, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
-import { challengeOf } from "../../rest-gateway/auth/tokens.ts";
 import { codeUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { admit, verifyResponse } from "./admission.ts";
 import { signInFailure } from "./failure.ts";
-import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
+import { browserOf, FLOW_SECONDS, type Flow, flowKey, isState, setBrowser } from "./flow.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 import { type FederatedServices, servicesOf } from "./services.ts";
 import { parseSignInRequest } from "./sign-in-request.ts";
@@ -37,11 +37,11 @@ export async function beginSignIn(
   const flow = flows.create();
   const url = await provider.begin(flow);
   // Sign-ins in several tabs share the cookie.
-  const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
+  const browser = browserOf(request, provider.sameSite) ?? newSecret();
   const key = flowKey(flow.state, browser, provider.settings.name);
   const data = { ...start, issuer: await providers.issuerOf(provider) };
   await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
-  response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
+  setBrowser(response, provider.sameSite, browser);
   response.redirect(302, url);
 }
 
@@ -74,12 +74,12 @@ export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchPara
 
 /** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
 async function takeFlow(
-  { auth, request: { headers } }: Call,
+  { auth, request }: Call,
   provider: Provider,
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: SignInRequest }> {
   const { providers, flows, once } = servicesOf(auth);
-  const browser = browserOf(headers.cookie, provider.sameSite);
+  const browser = browserOf(request, provider.sameSite);
   if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);

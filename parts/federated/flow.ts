@@ -1,4 +1,6 @@
 import { createHmac } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Cookie } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 
@@ -51,18 +53,20 @@ export const flowKey = (state: string, browser: string, provider: string): Buffe
  * Domain, so no other host can set it. SameSite=Strict would leave it out when the provider sends the browser back; a POST
  * of the provider, as SAML uses, needs None.
  */
-const COOKIES = { Lax: "__Host-sign-in", None: "__Host-sign-in-post" } as const;
+const COOKIES = {
+  Lax: new Cookie("__Host-sign-in", "Path=/; HttpOnly; Secure; SameSite=Lax"),
+  None: new Cookie("__Host-sign-in-post", "Path=/; HttpOnly; Secure; SameSite=None"),
+};
 export type SameSite = keyof typeof COOKIES;
 
 /** Maximum duration of a sign-in, in seconds. */
 export const FLOW_SECONDS = 600;
 
-export const browserCookie = (sameSite: SameSite, browser: string): string =>
-  `${COOKIES[sameSite]}=${browser}; Path=/; HttpOnly; Secure; SameSite=${sameSite}; Max-Age=${FLOW_SECONDS}`;
+export const setBrowser = (response: ServerResponse, sameSite: SameSite, browser: string): void =>
+  COOKIES[sameSite].set(response, browser, FLOW_SECONDS);
 
 /** The id of the browser in the cookie; null without one. */
-export function browserOf(cookies: string | undefined, sameSite: SameSite): string | null {
-  const name = COOKIES[sameSite];
-  const [, value] = new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(cookies ?? "") ?? [];
-  return isState(value?.trim()) ? value!.trim() : null;
+export function browserOf(request: IncomingMessage, sameSite: SameSite): string | null {
+  const browser = COOKIES[sameSite].in(request);
+  return isState(browser) ? browser : null;
 }

@@ -1,11 +1,11 @@
 import type { Kind } from "../../config/provider-entry.ts";
 import { html } from "../../http/pages/html.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
+import { SESSION } from "../../identity/cookies.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
-import { endedCookie } from "../../rest-gateway/auth/sessions.ts";
 import type { Client } from "../../rest-gateway/auth/throttle.ts";
 import { Parameters, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { providerOf } from "./browser.ts";
@@ -39,7 +39,7 @@ async function endSession({ auth, request, response, client }: Call, provider: P
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
-  if (credentials.session !== null) response.set("Set-Cookie", endedCookie);
+  if (credentials.session !== null) SESSION.end(response);
   if (session !== null) {
     await sessions.end(session.cookie);
     await noteLogout(auth, client, session.account.id, "session");
@@ -61,7 +61,7 @@ export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => 
   const session = caller.credential?.kind === "session" ? identityOf(request).credentials.session : null;
   if (session !== null) {
     await sessions.end(session);
-    response.set("Set-Cookie", endedCookie);
+    SESSION.end(response);
   } else {
     await sessionRows.endAll(id);
     forget(id);

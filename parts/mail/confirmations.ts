@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
+import { Cookie } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
@@ -14,8 +15,7 @@ import { mailOf } from "./service.ts";
 
 // A link proves whose the mailbox is, but not whose the account: another person may have registered it, or have requested the e-mail for it.
 
-const NAME = "__Host-registered";
-const COOKIE = new RegExp(`(?:^|;)\\s*${NAME}=([\\w-]+)`);
+const REGISTERED = new Cookie("__Host-registered", "Path=/; HttpOnly; Secure; SameSite=Lax");
 
 type Visited = Pick<Call, "request"> & { readonly auth: Auth };
 
@@ -26,14 +26,12 @@ type Visited = Pick<Call, "request"> & { readonly auth: Auth };
 export function markBrowser({ auth, request, response }: Visited & Pick<Call, "response">, userId: string | null) {
   // A page of another site could make a visitor register with a password that it knows.
   if (!auth.sameOrigin.accepts(request.headers)) return;
-  const mark = mailOf(auth).markOf(userId ?? newSecret());
-  const attributes = `Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=${auth.settings.mailLinkTtl}`;
-  response.append("Set-Cookie", `${NAME}=${mark}; ${attributes}`);
+  REGISTERED.set(response, mailOf(auth).markOf(userId ?? newSecret()), auth.settings.mailLinkTtl);
 }
 
 /** Whether the client has registered the account, or is signed in to it. */
 export async function isOwnAccount({ auth, request }: Visited, { id }: Account): Promise<boolean> {
-  if (COOKIE.exec(request.headers.cookie ?? "")?.[1] === mailOf(auth).markOf(id)) return true;
+  if (REGISTERED.in(request) === mailOf(auth).markOf(id)) return true;
   const { credentials } = identityOf(request);
   if ((await auth.sessions.of(credentials))?.account.id === id) return true;
   const { bearer } = credentials;

@@ -3,12 +3,12 @@ import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { operatorName } from "../../rest-gateway/auth/functions.ts";
+import { issue, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
-import { type SignedIn, signIn } from "../../rest-gateway/auth/tokens.ts";
 import type { InvitationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
@@ -25,7 +25,7 @@ export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
 
 /** `POST /auth/invitations/accept`: creates the account, and signs the user in. */
 export async function acceptInvitation(call: Call<"none", z.infer<typeof InvitationBody>>): Promise<SignedIn> {
-  return signIn(call, await accept(call, call.body));
+  return issue(call, await accept(call, call.body), SIGNED_IN);
 }
 
 /** The form of the page that the link opens. */

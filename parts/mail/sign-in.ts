@@ -2,13 +2,13 @@ import type { z } from "zod";
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { issueUnlessFactor, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
 import type { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { AdmittedKind, TakenToken } from "../../rest-gateway/auth/mail/mails.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
-import { challengeOf, type SignedIn, signIn } from "../../rest-gateway/auth/tokens.ts";
 import type { TokenBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { mailOf } from "./service.ts";
@@ -18,12 +18,12 @@ const CODE_ATTEMPTS = 5;
 
 /** `POST /auth/login/link`: signs in with the token of an e-mail. */
 export async function signInWithLink(call: Call<"none", z.infer<typeof TokenBody>>): Promise<SignedIn> {
-  return issue(call, await admitLink(call, call.body.token, "sign-in"));
+  return issueUnlessFactor(call, await admitLink(call, call.body.token, "sign-in"), SIGNED_IN);
 }
 
 /** `POST /auth/login/code`: signs in with the code of an e-mail. A wrong one counts as a failed login of the network. */
 export async function signInWithCode(call: Call<"none", z.infer<typeof MailCodeBody>>): Promise<SignedIn> {
-  return issue(call, await admitCode(call, call.body.email, call.body.code));
+  return issueUnlessFactor(call, await admitCode(call, call.body.email, call.body.code), SIGNED_IN);
 }
 
 /** Rejects with Problem for a wrong code. */
@@ -71,10 +71,4 @@ export async function admitLink(
 function admitted({ auth, client: { address } }: Coded, { account, token }: TakenToken): AdmittedLogin {
   auth.forget(account.id);
   return { account, attempt: [], address, byMail: true, mailToken: token };
-}
-
-/** The e-mail replaces the password, but not the second factor. */
-function issue(call: Call<"none", unknown>, login: AdmittedLogin): Promise<SignedIn> {
-  if (login.account.hasFactor) throw challengeOf(call.auth, login.account, login);
-  return signIn(call, login);
 }

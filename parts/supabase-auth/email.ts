@@ -1,5 +1,6 @@
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
+import { issue } from "../../rest-gateway/auth/issue.ts";
 import {
   type Destination,
   type MailCode,
@@ -15,7 +16,7 @@ import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid, refuseUser } from "./problem.ts";
-import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
 
 // Sign-in by e-mail, and what else e-mails are requested for. The answers are the same for every address.
@@ -143,7 +144,8 @@ async function startMailSession(
   if (taken === null) throw problem(reason);
   const { account, token: mailToken } = taken;
   call.auth.forget(account.id);
-  return startAuthSession(call, account, "otp", { attempt: [], address: call.client.address, mailToken });
+  const login = { account, attempt: [], address: call.client.address, byMail: true as const, mailToken };
+  return issue(call, login, AUTH_SESSION);
 }
 
 /**

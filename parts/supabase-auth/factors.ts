@@ -11,7 +11,7 @@ import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
-import { issueSession, type SessionAnswer } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
 // `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
 
@@ -70,14 +70,15 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
 }
 
 /** New tokens of the session, with `aal2`. */
-async function raise({ auth }: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
+async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
+  const { auth } = call;
   auth.forget(signedIn.userId);
-  const refreshToken = auth.tokens.issueRefresh(signedIn.userId);
+  const secret = auth.tokens.issueRefresh(signedIn.userId);
   const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
-  const raised = await auth.publicUsers.raiseSession(signedIn, method, hashOf(refreshToken), expiresAt);
+  const raised = await auth.publicUsers.raiseSession(signedIn, method, hashOf(secret), expiresAt);
   if (raised === null) throw problem("session ended");
   const signedInAt = Date.parse(raised.startedAt);
-  return issueSession(auth, { ...raised, session: signedIn.session, signedInAt, refreshToken });
+  return AUTH_SESSION.send(call, { ...raised, session: signedIn.session, signedInAt, secret, read: raised.user });
 }
 
 /** Enables a factor with its first code, or spends a code of an enabled one. */

@@ -5,6 +5,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
+import { issue } from "../../rest-gateway/auth/issue.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
   type PasskeyOptions,
@@ -18,7 +19,7 @@ import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { invalid } from "./problem.ts";
-import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
 // Passkeys at `/auth/v1`: each is a factor of the type webauthn, and signs in at `/passkeys`.
 
@@ -169,7 +170,7 @@ export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> 
     const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
     throw isRefused && (await passkeys.rows.isSpent(challenge)) ? spentChallenge() : error;
   });
-  return startAuthSession(call, login.account, "passkey", login);
+  return issue(call, login, AUTH_SESSION);
 }
 
 /** `GET /passkeys` */

@@ -35,7 +35,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "invalid refresh token": NO_REFRESH_TOKEN,
   "no refresh token": NO_REFRESH_TOKEN,
   "revoked refresh token": NO_REFRESH_TOKEN,
-  "refresh token reused": ["refresh_token_already_used"],
+  "refresh token reused": ["refresh_token_already_used", 400, "Invalid Refresh Token: Already Used"],
   "expired refresh token": ["session_expired", 400, "Invalid Refresh Token: Session Expired"],
   "invalid JSON": NO_JSON,
   "not an object": NO_JSON,

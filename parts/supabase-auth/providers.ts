@@ -2,8 +2,8 @@ import type { z } from "zod";
 import type { ProviderSettings } from "../../config/provider-entry.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
+import { issue } from "../../rest-gateway/auth/issue.ts";
 import type { MailCode } from "../../rest-gateway/auth/mail/mails.ts";
-import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
@@ -11,7 +11,7 @@ import { challengeOf } from "./destination.ts";
 import { grantByMailCode } from "./email.ts";
 import { linkingOf, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
-import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 import { WIRE } from "./wire.ts";
 
 /**
@@ -98,8 +98,7 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const mail = await auth.codes.take<MailCode>(code, "mail", verifier);
   if (mail !== null) return grantByMailCode(call, mail);
   if (auth.federated === null) throw problem("invalid sign-in code");
-  const { account, ...login } = await auth.federated.admitCode(code, verifier, client);
-  return startAuthSession(call, account, providerMethodOf(login), login);
+  return issue(call, await auth.federated.admitCode(code, verifier, client), AUTH_SESSION);
 }
 
 /**
@@ -115,8 +114,7 @@ export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
   if (!federated?.issuesIdTokens(sent.provider)) throw problem("provider off", { name: sent.provider });
   const linking = sent.link_identity ? await linkingOf(call) : null;
   const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
-  const { account, ...login } = await federated.admitIdToken(sent.provider, token, linking, client);
-  return startAuthSession(call, account, "oauth", login);
+  return issue(call, await federated.admitIdToken(sent.provider, token, linking, client), AUTH_SESSION);
 }
 
 /** `DELETE /user/identities/{identityId}`: ends all other sign-ins of the user. */

@@ -1,18 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { hashOf } from "../../identity/secrets.ts";
-import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { issue, rotate } from "../../rest-gateway/auth/issue.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { inOneSentence } from "../../rest-gateway/auth/passwords.ts";
-import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
-import { userOfRefresh } from "../../rest-gateway/auth/tokens.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid, refuseUser } from "./problem.ts";
-import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
 /**
  * `POST /signup` with an e-mail and a password: creates a user, and signs the user in. With EMAIL_CONFIRM=required the answer is a user
@@ -39,7 +36,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
     auth.mails?.markBrowser(call, id);
     return unconfirmed(call, id, address, metadata);
   }
-  return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");
+  return issue(call, { account: (await auth.repository.accountOf(id!))! }, AUTH_SESSION);
 }
 
 /** A user without an e-mail, who is signed in and cannot sign in again. */
@@ -49,7 +46,8 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const name = givenName(metadata) ?? "Anonymous";
   const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseUser);
-  return startAuthSession(call, (await auth.repository.accountOf(id))!, "anonymous");
+  const account = (await auth.repository.accountOf(id))!;
+  return issue(call, { account }, { ...AUTH_SESSION, methodsOf: () => ["anonymous"] });
 }
 
 type UnconfirmedUser = Readonly<Record<string, unknown>>;
@@ -84,39 +82,18 @@ export async function grantByPassword(call: AuthCall): Promise<SessionAnswer> {
   const { email, phone, password } = await readAuthBody(request, auth.limits, PasswordGrant);
   if (phone) throw problem("phones off");
   if (!email || !password) throw problem("wrong password");
-  const login = await auth.signIn.admitPassword(email, password, client);
-  return startAuthSession(call, login.account, "password", login);
+  return issue(call, await auth.signIn.admitPassword(email, password, client), AUTH_SESSION);
 }
 
 /** Seconds for which a spent refresh token is accepted: clients of this wire refresh in several tabs at once. Source: Supabase Auth. */
 const REFRESH_GRACE = 10;
 
 /** `POST /token?grant_type=refresh_token` */
-export async function grantByRefreshToken({ auth, request, client }: AuthCall): Promise<SessionAnswer> {
-  const { repository, sessionRows, tokens, clock, publicUsers } = auth;
-  const { refresh_token: token } = await readAuthBody(request, auth.limits, RefreshGrant);
+export async function grantByRefreshToken(call: AuthCall): Promise<SessionAnswer> {
+  const { refresh_token: token } = await readAuthBody(call.request, call.auth.limits, RefreshGrant);
   if (!token) throw invalid("refresh_token required");
-  const userId = userOfRefresh(tokens, token);
-  const refreshToken = tokens.issueRefresh(userId);
-  const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const [rotation, user] = await sessionRows.rotateToken(
-    hashOf(token),
-    hashOf(refreshToken),
-    expiresAt,
-    // Clients that have not received an answer send the token again, until the next one is used.
-    { grace: REFRESH_GRACE, acceptsParent: true },
-    [publicUsers.reading(userId)],
-  );
-  if (rotation.outcome === "rotated") {
-    const signedInAt = Date.parse(rotation.startedAt);
-    return issueSession(auth, { ...rotation, user: user as PublicUser, signedInAt, refreshToken });
-  }
-  if (rotation.outcome === "reused") {
-    auth.forget(rotation.userId);
-    await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
-    throw problem("refresh token reused");
-  }
-  throw problem(rotation.outcome === "expired" ? "expired refresh token" : "revoked refresh token");
+  // Clients that have not received an answer send the token again, until the next one is used.
+  return rotate(call, token, { grace: REFRESH_GRACE, acceptsParent: true }, AUTH_SESSION);
 }
 
 /** In the normal form and lower case, as this wire has e-mails. Throws Problem. */

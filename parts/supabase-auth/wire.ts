@@ -1,7 +1,6 @@
-import { providerMethodOf } from "../../rest-gateway/auth/session-repository.ts";
 import type { Wire } from "../../rest-gateway/auth/wires.ts";
 import { wireErrorOf } from "./problem.ts";
-import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
 /** The name under which a sign-in at a provider is kept that has begun here. */
 export const WIRE = "v1";
@@ -19,10 +18,7 @@ export const fragmentOf = (session: SessionAnswer): Record<string, string> => ({
 export const BROWSER_WIRE: Wire = {
   codeParameter: "code",
   mark: { sb: "" },
-  async startSession(call, account, login) {
-    const method = login.byMail ? "otp" : providerMethodOf(login);
-    return fragmentOf(await startAuthSession(call, account, method, login));
-  },
+  form: { ...AUTH_SESSION, send: (call, issued) => fragmentOf(AUTH_SESSION.send(call, issued)) },
   describe(error) {
     const { status, code, message } = wireErrorOf(error);
     return { error: ERRORS[status] ?? "server_error", error_code: code, error_description: message };

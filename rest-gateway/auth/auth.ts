@@ -7,6 +7,7 @@ import type { BodyLimits } from "../../http/pipeline/body.ts";
 import type { AddressReader } from "../../http/pipeline/exchange.ts";
 import type { Clock } from "../../identity/account.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
+import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Tokens } from "../../identity/tokens.ts";
@@ -34,7 +35,7 @@ import { SameOriginCheck } from "./same-origin.ts";
 import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
 import { SessionRepository } from "./session-repository.ts";
-import { IDLE_SECONDS, Sessions } from "./sessions.ts";
+import { Sessions } from "./sessions.ts";
 import type { AuthSettings } from "./settings.ts";
 import { SignIn } from "./sign-in.ts";
 import { SignInCodes } from "./sign-in-codes.ts";
@@ -202,12 +203,7 @@ export function createAuth({
   const federated = createFederated?.({ ...forFederated, forget: store.forget, clock, log }) ?? null;
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
   const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
-  const sessions = new Sessions({
-    repository: sessionRows,
-    cache: store.sessions,
-    clock,
-    maxAge: settings.sessionMaxAge,
-  });
+  const sessions = new Sessions({ repository: sessionRows, cache: store.sessions });
   return {
     settings,
     url,

@@ -2,6 +2,7 @@ import { MAX_ACCESS_TOKEN_TTL } from "../../config/settings.ts";
 import type { Notifications } from "../../db/follow/notifications.ts";
 import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
+import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
@@ -9,7 +10,6 @@ import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
 import type { SessionRepository } from "./session-repository.ts";
-import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */

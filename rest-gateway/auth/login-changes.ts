@@ -4,12 +4,10 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, refuseAnonymous, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
-import { deviceOf } from "./device.ts";
+import { COOKIE, issue, TOKENS } from "./issue.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import { type Call, currentSignInOf, type Owner } from "./route.ts";
-import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
-import { startTokens } from "./tokens.ts";
 
 /** `POST /auth/email`: 202 if the link that the new address receives changes the e-mail; also for an address that is taken. */
 export async function changeEmail(call: Call<"account", EmailChange>) {
@@ -42,14 +40,11 @@ export async function replaceEmail({
 
 /** `POST /auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
 export async function changePassword(call: Call<"account", Passwords>) {
-  const { auth, request, response, client, signedIn, body } = call;
+  const { auth, client, signedIn, body } = call;
   const account = await replacePassword(auth, signedIn, body, client);
   const by = signedIn.caller.credential?.kind;
-  if (by === "token") return startTokens(call, account);
-  if (by === "session") {
-    const cookie = await auth.sessions.begin(account, deviceOf(request, client.address));
-    response.set("Set-Cookie", sessionCookie(cookie));
-  }
+  if (by === "token") return issue(call, { account }, TOKENS);
+  if (by === "session") await issue(call, { account }, COOKIE);
   return { message: "the password is changed" };
 }
 

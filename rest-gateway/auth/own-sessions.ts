@@ -1,11 +1,11 @@
 import type { z } from "zod";
 import { identityOf } from "../../http/pipeline/exchange.ts";
+import { SESSION, setSession } from "../../identity/cookies.ts";
 import { problem } from "../../problems/problem.ts";
 import { LogoutBody, readOptional } from "./bodies.ts";
 import { accountOf } from "./confirmation.ts";
 import { type Call, currentSignInOf, type Owner } from "./route.ts";
 import type { CurrentSignIn, SessionDescription } from "./session-repository.ts";
-import { endedCookie, sessionCookie } from "./sessions.ts";
 import { describeUser } from "./user.ts";
 
 /** `GET /auth/me`: the user, and the session that signs them in. */
@@ -77,9 +77,9 @@ const hasCookie = ({ caller }: Owner) => caller.credential?.kind === "session";
 
 /** A page that asks who is signed in stays signed in. */
 function renewCookie({ request, response, signedIn }: Call<"user">): void {
-  if (hasCookie(signedIn)) response.set("Set-Cookie", sessionCookie(identityOf(request).credentials.session!));
+  if (hasCookie(signedIn)) setSession(response, identityOf(request).credentials.session!);
 }
 
 function deleteCookie({ response, signedIn }: Call<"account" | "signIn">): void {
-  if (hasCookie(signedIn)) response.set("Set-Cookie", endedCookie);
+  if (hasCookie(signedIn)) SESSION.end(response);
 }

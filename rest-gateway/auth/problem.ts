@@ -39,9 +39,6 @@ export const wrongCode = () => problem("wrong code", WRONG_CODE);
 export const factorUnreadable = () =>
   problem("factor unreadable", { hint: "Ask the operator to restore the key, or to reset the factor." });
 
-export const noRefreshToken = () =>
-  problem("no refresh token", { faults: [{ field: "refreshToken", message: "must be a refresh token" }] });
-
 /** Rejects with Problem for an error that the hook after_sign_in has raised. */
 export const refuseByHook = (raised: unknown): never =>
   refuseRaised(withMissingGrant(raised, "the hook after_sign_in"));

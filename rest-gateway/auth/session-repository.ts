@@ -7,19 +7,19 @@ import { noting, refusedByHook, settling, type VerifiedAttempt } from "./reposit
 /** The id of a user, and of the session that signs them in; null with Basic credentials. */
 export type CurrentSignIn = { readonly id: string; readonly session: string | null };
 
-/** The secret of a new session: its cookie or its first refresh token, by its SHA-256. */
-export type SessionSecret = { readonly kind: "cookie" | "token"; readonly hash: Buffer };
-
-/** When a session starts and ends at the latest, in milliseconds since 1970. */
-export type Period = { readonly startedAt: number; readonly expiresAt: number };
-
 export type NewSession = {
   readonly account: Account;
-  readonly secret: SessionSecret;
-  readonly period: Period;
+  readonly kind: "cookie" | "token";
+  /** The SHA-256 of the cookie, or of the first refresh token. */
+  readonly hash: Buffer;
+  /** In milliseconds since 1970. */
+  readonly startedAt: number;
+  readonly expiresAt: number;
   readonly device: Device;
   /** How the user has proved who they are, newest first. */
   readonly methods: readonly Method[];
+  /** The hash of the cookie that it replaces. */
+  readonly previous: Buffer | null;
 };
 
 /** How a user proves who they are. Source: the claim `amr` of Supabase. */
@@ -27,9 +27,6 @@ export type Method = "password" | "oauth" | "sso/saml" | "totp" | "passkey" | "m
 
 /** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
 export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
-
-/** `previous` is the hash of the cookie that the login replaces. */
-export type SessionLogin = VerifiedAttempt & { readonly previous: Buffer | null };
 
 /** A session, as its user sees it. Times are ISO 8601. */
 export type SessionDescription = {
@@ -69,8 +66,7 @@ export type SessionLimits = {
 };
 
 /** The method of a sign-in at a provider. */
-export const providerMethodOf = ({ bySaml }: Pick<VerifiedAttempt, "bySaml">): Method =>
-  bySaml ? "sso/saml" : "oauth";
+const providerMethodOf = ({ bySaml }: Pick<VerifiedAttempt, "bySaml">): Method => (bySaml ? "sso/saml" : "oauth");
 
 /** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
 export function methodsOf({ hasFactor }: Account, login?: VerifiedAttempt): readonly Method[] {
@@ -95,21 +91,19 @@ export class SessionRepository {
    * attempt is settled and the login is recorded. Rejects with Problem if the hook after_sign_in refuses the sign-in.
    */
   async start(
-    { account, secret, period, device, methods }: NewSession,
-    login?: VerifiedAttempt | SessionLogin,
+    { account, kind, hash, startedAt, expiresAt, device, methods, previous }: NewSession,
+    login?: VerifiedAttempt,
     more: readonly Call[] = [],
   ): Promise<readonly [id: string, ...results: unknown[]] | null> {
-    const { kind, hash } = secret;
     const [cookie, token] = kind === "cookie" ? [bytes(hash), null] : [null, bytes(hash)];
     const { id, epoch } = account;
     const values = [
       ...[id, String(epoch), cookie, token, device.name, device.network],
-      ...[time(period.startedAt), time(period.expiresAt), String(this.#limits.max), `{${methods.join()}}`],
+      ...[time(startedAt), time(expiresAt), String(this.#limits.max), `{${methods.join()}}`],
       login?.provider ?? null,
     ];
     const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[], $11";
     const call = { call: `start_session($1, $2::integer, ${types})`, values };
-    const previous = login && "previous" in login ? login.previous : null;
     const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
     const completed = login ? this.#completing(account, login, kind === "cookie" ? "session" : "token") : [];
     const running = this.#functions.run(call, ...more, ...ended, ...completed);

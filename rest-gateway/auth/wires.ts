@@ -1,6 +1,5 @@
-import type { Account } from "../../identity/account.ts";
 import type { Problem } from "../../problems/problem.ts";
-import type { Call } from "./route.ts";
+import { type Form, type IssueCall, issue } from "./issue.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 
 /** How a sign-in goes on that has begun at another API than `/auth`. */
@@ -9,27 +8,21 @@ export type Wire = {
   readonly codeParameter: string;
   /** What every fragment has. */
   readonly mark: Readonly<Record<string, string>>;
-  /** Starts a session, and returns what the page of the client gets in the fragment of its URL, which browsers send to no server. */
-  startSession(
-    call: WireCall,
-    account: Account,
-    login: Omit<AdmittedLogin, "account">,
-  ): Promise<Record<string, string>>;
+  /** A session, in the fragment of the URL of the client's page, which browsers send to no server. */
+  readonly form: Form<Readonly<Record<string, string>>>;
   /** What the page of the client gets after a failure. */
   describe(error: Problem): Readonly<Record<string, string>>;
 };
 
-type WireCall = Pick<Call, "auth" | "request" | "response" | "client">;
-
 /** Starts a session, and returns the URL of the client with its tokens in the fragment: a client gets them in this way unless it has a verifier. */
 export async function signedInUrl(
-  call: WireCall,
+  call: IssueCall,
   wire: Wire,
-  { account, ...login }: AdmittedLogin,
+  login: AdmittedLogin,
   returnTo: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  return withFragment(wire, returnTo, { ...(await wire.startSession(call, account, login)), ...more });
+  return withFragment(wire, returnTo, { ...(await issue(call, login, wire.form)), ...more });
 }
 
 /** The URL of the client with these values in the fragment. */

@@ -9,9 +9,9 @@ import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
+import { issue, TOKENS } from "../auth/issue.ts";
 import type { NewUser } from "../auth/registration.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
-import { startTokens } from "../auth/tokens.ts";
 import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
@@ -64,7 +64,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const result = await readCreated(created, runner, signal).catch(fail);
     const user =
       result === null ? { [request.resource.key.name]: id } : JSON.parse(result.rows[0]![RESULT.body]!.toString());
-    const pair = await startTokens({ auth, request: sent, client }, created.account);
+    const pair = await issue({ auth, request: sent, response, client }, { account: created.account }, TOKENS);
     response.location(locationOf(request, id));
     return { user, ...pair };
   };

@@ -3,11 +3,10 @@ import { hashOf } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import { isRefusal, Problem, problem } from "../../../problems/problem.ts";
 import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse, readForm } from "../bodies.ts";
+import { COOKIE, issue, SIGNED_IN } from "../issue.ts";
 import { START_AGAIN } from "../problem.ts";
 import type { Call } from "../route.ts";
-import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
-import { signIn } from "../tokens.ts";
 import { codeFormIn, sendCodeForm } from "./code-form.ts";
 import { stateAfter } from "./form.ts";
 import { type Recipient, sendContinuation } from "./page.ts";
@@ -24,7 +23,7 @@ export async function signInBrowser(call: Call, login: AdmittedLogin, returnTo: 
 
 /** Sets the cookie of a session, for a sign-in that has proved the second factor if there is one. */
 export async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  await startSession(call, login);
+  await issue(call, login, COOKIE);
   continueAt(call, returnTo ?? homeOf(call.auth));
 }
 
@@ -90,6 +89,6 @@ function proofOfChallenge(form: URLSearchParams): ChallengeInput {
 
 /** Sends tokens, for programs. */
 export async function sendTokens(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  const signedIn = await signIn(call, login);
+  const signedIn = await issue(call, login, SIGNED_IN);
   call.response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
 }
