@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { html } from "../../http/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
@@ -19,7 +18,7 @@ import {
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
-import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { badFields, refuseUser } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { providerLinks } from "./providers.ts";
@@ -73,14 +72,6 @@ function read({ passwords }: Auth, form: URLSearchParams): z.infer<typeof Input>
   ];
   if (faults.length > 0) throw badFields(faults);
   return { ...data!, password: password! };
-}
-
-/** The rules of the database for e-mails, beside their field; others as the application has raised them. */
-function refuseUser(raised: unknown): never {
-  const { code, message = "" } = raised as DatabaseErrorLike;
-  if (code === "23505") throw emailRefused("taken");
-  if (code === "23514" && /e-?mail/i.test(message)) throw emailRefused("malformed");
-  return refuseRaised(raised);
 }
 
 function sendSignUp(visit: Visit, state: FormState = NEW_FORM): void {

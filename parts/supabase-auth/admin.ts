@@ -4,12 +4,13 @@ import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
+import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { describePasskey } from "./passkeys.ts";
-import { invalid, refuseUser } from "./problem.ts";
+import { invalid } from "./problem.ts";
 import { nameOf, requireEmail } from "./sign-in.ts";
 
 // `/auth/v1/admin/users`, for the service key.
@@ -52,7 +53,7 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
     { fields, passwordHash, changes: changesOf(sent, auth.clock()) },
     client.address,
   );
-  return (await creating.catch(refuseAdminUser)).user;
+  return (await creating.catch(refuseUser)).user;
 }
 
 /** `GET /admin/users/{id}` */
@@ -67,7 +68,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const changes = { ...changesOf(sent, auth.clock()), ...(email !== user.email && { email }) };
   const hash = await passwordHashOf(call, sent.password, sent.password_hash);
   const changing = adminUsersOf(call).change(id, changes, hash, client.address);
-  const changed = await changing.catch(refuseAdminUser);
+  const changed = await changing.catch(refuseUser);
   auth.forget(id);
   return changed;
 }
@@ -188,11 +189,4 @@ function usableHash(exported: string): string {
     if (error instanceof UnusableHash) throw invalid(`password_hash: ${error.message}`);
     throw error;
   }
-}
-
-export function refuseAdminUser(raised: unknown): never {
-  const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
-  if (code === "23505") throw problem("email taken");
-  if (code === "23514" && message.includes("accounts_role_known")) throw invalid("role must be authenticated or admin");
-  return refuseUser(raised);
 }

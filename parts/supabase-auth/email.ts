@@ -15,7 +15,7 @@ import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { destinationIn } from "./destination.ts";
-import { invalid, refuseUser } from "./problem.ts";
+import { invalid, refuseSignUp } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
 
@@ -125,14 +125,14 @@ export async function verifyLink(
 ): Promise<SessionAnswer> {
   const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
   const taking = mailsIn(call.auth).takeToken(tokenHash, kinds, call.client.address, epoch);
-  return startMailSession(call, await taking.catch(refuseUser), "mail token invalid");
+  return startMailSession(call, await taking.catch(refuseSignUp), "mail token invalid");
 }
 
 /** With a code of the page of a link. Its token is taken only now: until then, the link can be opened again. */
 export async function grantByMailCode(call: AuthCall, { tokenHash, kind }: MailCode): Promise<SessionAnswer> {
   const { auth, client } = call;
   const taking = mailsIn(auth).takeToken(Buffer.from(tokenHash, "hex"), [kind], client.address);
-  return startMailSession(call, await taking.catch(refuseUser), "invalid sign-in code");
+  return startMailSession(call, await taking.catch(refuseSignUp), "invalid sign-in code");
 }
 
 /** Rejects with a problem of this reason if no token was taken. */

@@ -3,8 +3,9 @@ import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
+import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
-import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
+import { adminUsersOf, passwordHashOf, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
@@ -108,5 +109,5 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   const changes: AccountChanges = { userMetadata: metadata, mustConfirm, isInvited };
   const fields = { name: nameOf(email, metadata), email };
   const creating = users.create({ fields, passwordHash: hash, changes }, client.address);
-  return { ...(await creating.catch(refuseAdminUser)), isNew: true };
+  return { ...(await creating.catch(refuseUser)), isNew: true };
 }

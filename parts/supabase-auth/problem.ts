@@ -3,7 +3,7 @@ import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { REASONS, type Reason } from "../../problems/reasons.ts";
-import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 
 /** A request that breaks a rule, in the words of the wire. */
 export const invalid = (message: string) => problem("invalid fields", { message });
@@ -142,17 +142,5 @@ export function sendAuthProblem({ request, response, head }: Destination, refuse
 /** The form of the errors of `/auth/v1`. */
 export const AUTH_V1: HttpEnvelope = { reject: sendAuthProblem };
 
-/** Throws the problem of a rule of the database that the application or a hook has raised. */
-export function refuseUser(raised: unknown): never {
-  const {
-    code,
-    message = "",
-    schema,
-    constraint,
-  } = raised as Partial<Record<"code" | "message" | "schema" | "constraint", string>>;
-  // Another unique column of the application is no reason to sign in.
-  const isOther = constraint && schema !== "auth_private" && !/e_?mail/i.test(constraint);
-  if (code === "23505" && !isOther) throw problem("user exists");
-  if (code === "23514" && /e-?mail/i.test(message)) throw problem("email malformed");
-  return refuseRaised(raised);
-}
+/** At a sign-up, an e-mail that is taken has a code of its own. */
+export const refuseSignUp = (raised: unknown): never => refuseUser(raised, problem("user exists"));

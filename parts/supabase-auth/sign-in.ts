@@ -8,7 +8,7 @@ import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
-import { invalid, refuseUser } from "./problem.ts";
+import { invalid, refuseSignUp } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
 /**
@@ -31,7 +31,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const languages = languagesOf(request.headers["accept-language"]);
   const user = { fields, username: null, metadata, isByOperator: false, languages };
   const destination = destinationIn(call, "signup", sent);
-  const id = await auth.registration.register({ ...user, destination }, password, client.address).catch(refuseUser);
+  const id = await auth.registration.register({ ...user, destination }, password, client.address).catch(refuseSignUp);
   if (auth.settings.emailConfirm === "required") {
     auth.mails?.markBrowser(call, id);
     return unconfirmed(call, id, address, metadata);
@@ -45,7 +45,7 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
   if (auth.settings.signup !== "anonymous") throw problem("anonymous users off");
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const name = givenName(metadata) ?? "Anonymous";
-  const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseUser);
+  const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseSignUp);
   const account = (await auth.repository.accountOf(id))!;
   return issue(call, { account }, { ...AUTH_SESSION, methodsOf: () => ["anonymous"] });
 }

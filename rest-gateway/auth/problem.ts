@@ -62,6 +62,26 @@ export function refuseRaised(raised: unknown): never {
   throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
 }
 
+/**
+ * Rejects with Problem for a change of a user that the database has refused: `taken` for an e-mail that is taken. Another unique column of the
+ * application is refused as at `/users`.
+ */
+export function refuseUser(raised: unknown, taken: Problem = emailRefused("taken")): never {
+  const { code, constraint = "" } = raised as DatabaseErrorLike;
+  const fault = FAULTS.get(constraint);
+  if (fault !== undefined) throw badFields([fault]);
+  if (code === "23505" && OF_EMAIL.test(constraint)) throw taken;
+  if (code === "23514" && OF_EMAIL.test(constraint)) throw emailRefused("malformed");
+  return refuseRaised(raised);
+}
+
+const OF_EMAIL = /e_?mail/i;
+
+const FAULTS = new Map<string, Fault>([
+  ["accounts_username_key", { field: "username", message: "username already taken" }],
+  ["accounts_role_known", { field: "role", message: "role must be authenticated or admin" }],
+]);
+
 /** A missing object or privilege, or another error of the class "syntax error or access rule violation". A trigger may refuse with 42501. */
 const isMistake = ({ code = "", routine }: DatabaseErrorLike): boolean =>
   /^(42|3F)/.test(code) && !(code === "42501" && routine === "exec_stmt_raise");

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { DatabaseErrorLike } from "../../../db/sqlstates.ts";
 import { problem } from "../../../problems/problem.ts";
 import { parsePaging } from "../../conventions/paging.ts";
 import { Parameters } from "../../conventions/parameters.ts";
@@ -7,7 +6,7 @@ import { badParameter } from "../../conventions/problem.ts";
 import type { AdminUsers, DescribedAccount } from "../admin-users.ts";
 import { isRecent } from "../confirmation.ts";
 import { operatorName } from "../functions.ts";
-import { badFields, emailRefused, refuseRaised } from "../problem.ts";
+import { badFields, refuseRaised, refuseUser } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { NewUserBody, UserChangeBody } from "./schemas.ts";
 
@@ -56,7 +55,7 @@ export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): 
   if (password !== undefined) auth.passwords.rules.require(password);
   const passwordHash = password === undefined ? null : await hashing.inPlace(() => hashing.hash(password));
   const account = { fields: { name, email }, username, passwordHash, changes: { role, emailConfirmed } };
-  const { id } = await users.create(account, client.address).catch(refuseAccount);
+  const { id } = await users.create(account, client.address).catch(refuseUser);
   response.location(`/auth/admin/users/${encodeURIComponent(id)}`);
   return (await users.describe(id))!;
 }
@@ -75,7 +74,7 @@ export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>
   if (isBanned || (body.role !== undefined && body.role !== account.role)) refuseOwn(call, account);
   const id = String(account.id);
   const given = { ...changes, ...(isBanned !== undefined && { isBanned }) };
-  await users.change(id, given, null, client.address).catch(refuseAccount);
+  await users.change(id, given, null, client.address).catch(refuseUser);
   auth.forget(id);
   return accountIn(call);
 }
@@ -135,16 +134,6 @@ function operatorOf({ auth, signedIn: caller }: AdminCall): string {
   if (!isRecent(auth, { id: String(caller.claims.sub), caller }))
     throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
   return operatorName(caller);
-}
-
-/** Throws Problem for the constraints of accounts, and for errors that a trigger or a hook of the DBA has raised. */
-function refuseAccount(raised: unknown): never {
-  const { code, constraint = "" } = raised as DatabaseErrorLike;
-  if (code === "23505" && constraint.includes("username"))
-    throw badFields([{ field: "username", message: "username already taken" }]);
-  if (code === "23505" && constraint.includes("email")) throw emailRefused("taken");
-  if (code === "23514" && constraint.includes("email")) throw emailRefused("malformed");
-  return refuseRaised(raised);
 }
 
 function refuseOwn({ signedIn: { claims } }: AdminCall, { id }: DescribedAccount): void {

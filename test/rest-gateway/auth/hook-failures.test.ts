@@ -158,3 +158,29 @@ describe.each([
     );
   });
 });
+
+describe("a unique column of users that is not the e-mail", () => {
+  beforeAll(async () => {
+    await sql("insert into public.users (name, email) values ('Once', 'once@example.com')");
+    await sql("create unique index users_name_once on public.users (name) where name = 'Once'");
+    return () => sql("drop index users_name_once");
+  });
+
+  test.each([
+    ["/auth/v1/signup", { password: PASSWORD, data: { name: "Once" } }],
+    ["/auth/v1/admin/users", { user_metadata: { name: "Once" } }],
+    ["/auth/v1/invite", { data: { name: "Once" } }],
+    ["/auth/admin/users", { name: "Once" }],
+  ])("is no e-mail that is taken for %s", async (path, fields) => {
+    const headers = { authorization: `Bearer ${service.service.tokens.issueKey("service_role")}` };
+    const body = { email: "olga@example.com", ...fields };
+    const { status, text } = await sendTo(service.url, `POST ${path}`, { headers, body });
+    expect([status, text]).toEqual([409, expect.not.stringMatching(/e-?mail|exists/i)]);
+  });
+
+  test("is no e-mail that is taken on the page of a sign-up", async () => {
+    const body = new URLSearchParams({ name: "Once", email: "olga@example.com", password: PASSWORD });
+    const page = await fetch(`${service.url}/auth/sign-up`, { method: "POST", body });
+    expect([page.status, await page.text()]).toEqual([409, expect.not.stringContaining("already registered")]);
+  });
+});
