@@ -149,7 +149,7 @@ describe.each([
     ["/users", "error.message", { name: "Dora" }],
   ])("is an internal error of %s, and the log has the reason", async (path, member, fields) => {
     lines.length = 0;
-    const newcomer = { ...fields, email: "dora@example.com", password: PASSWORD };
+    const newcomer = { ...fields, email: "erin@example.com", password: PASSWORD };
     const { status, json } = await sendTo(service.url, `POST ${path}`, { body: newcomer });
     expect(json).toHaveProperty(member, "internal error");
     expect([status, JSON.stringify(json)]).toEqual([500, expect.not.stringMatching(/gone|nowhere|suspended|broken/)]);
