@@ -33,6 +33,7 @@ test.each([
 test("count names a column called count, and count() is the number of rows", async () => {
   expect(await rows("tallies?select=count&order=id")).toEqual([{ count: 7 }, { count: 8 }]);
   expect(await rows("tallies?select=count()")).toEqual([{ count: 2 }]);
+  expect(await rows("tallies?select=count()::text")).toEqual([{ count: "2" }]);
   expect(await rows("tallies?select=count.sum()")).toEqual([{ sum: 15 }]);
 });
 

@@ -76,6 +76,7 @@ describe("the parameters of an embedded relation", () => {
 
   test.each([
     "books?covers.colour=eq.blue",
+    "books?select=id&covers.select=eq.1",
     "books?select=id,covers(colour)&cover.colour=eq.blue",
     "books?select=id,covers(colour)&covers.books.id=eq.1",
     "books?select=id,covers(colour)&genres.limit=1",

@@ -305,6 +305,7 @@ describe("an unknown relationship", () => {
     "shelves?select=books(title)", // no foreign key
     "people?select=people(name)", // only with a hint
     "books?select=nothing(id)",
+    'books?select=authors!"inner"(name)', // a hint
   ])("is 400 for %s", async (path) => expect(await failure(path)).toEqual([400, "PGRST200"]));
 });
 

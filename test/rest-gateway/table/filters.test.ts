@@ -36,15 +36,21 @@ test.each<Found>([
 test.each<Found>([
   ["title=like.*the*", [1, 3]],
   ["title=like.%25the%25", [1, 3]],
+  ["title=like.%the%", [1, 3]], // not followed by two hexadecimal digits
   ["title=ilike.*THE*", [1, 3, 5]],
   ["title=like.The*", [5]],
   ["title=match.^F", [4]],
   ["title=match.^f", []],
+  ["title=match.F.*n$", [4]], // only like and ilike have `*`
   ["title=imatch.^f", [4]],
 ])("?%s matches patterns: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
 
 test.each<Found>([
   ["id=in.(1,3)", [1, 3]],
+  ["id=in.(1,3)", [1, 3]],
+  ["title=in. ( Frankenstein,x)", [4]],
+  ["title=in.(a=b,Frankenstein)", [4]],
+  ["&x&&id=in.(2)&", [2]],
   ["shelf=in.(science,poetry)", [1]],
   ['title=in.("Around the World, in Eighty Days",Frankenstein)', [3, 4]],
   ["title=in.(Around the World)", []],
@@ -85,6 +91,7 @@ test.each<Found>([
   ["name=in.(1.5,x)", [4]],
   ['name=in.("{x}","(x)","")', [5, 6, 7]],
   ["name=in.({x})", [5]],
+  ['name=in.(say "hi","1.5"x)', [2]],
   ["name=in.(null)", [8]],
   [String.raw`name=eq.c:\dir`, [3]],
   ['name=eq.say "hi"', [2]],
@@ -181,6 +188,9 @@ test.each<Found>([
   ["not.and=(id.gt.1,id.lt.4)", [1, 4, 5]],
   ["or=(id.eq.1,and(shelf.eq.fiction,pages.not.is.null,not.or(id.eq.2,id.eq.4)))", [1, 3]],
   ["or=(id.not.gt.1,not.id.lt.5)", [1, 5]],
+  ["or=(not.id.not.gt.4,id.eq.1)", [1, 5]],
+  ["or= ( and (id.eq.1) , id.in.(3) , pages.is.NULL )", [1, 3, 5]],
+  ["or=(title.eq.{x,id.eq.1)", [1]], // no array without the closing brace
   ['or=(title.eq."Around the World, in Eighty Days",id.in.(1,2))', [1, 2, 3]],
   ["or=(title.like(any).{*Engine,*Man},id.eq.3)", [1, 3, 5]],
   ["or=(facts->>isbn.eq.B-2,facts->sizes->0.eq.10)", [1, 2]],
@@ -200,6 +210,7 @@ test.each([
   ['"and"=eq.8', 2],
   ['or=("a,b".eq."a,b","c.d".eq.nothing)', 2],
   ['or=("c.d".eq."c.d")', 2],
+  ["or=(or.eq.either,and.eq.9)", 1],
   ["the id=eq.2", 2],
 ])("?%s filters by a column whose name needs quotes", async (query, id) => {
   expect(await rows(`odd names?select="the id"&${query}`)).toEqual([{ "the id": id }]);
@@ -224,6 +235,8 @@ describe("an invalid filter", () => {
     ["id=eq(some).{1}", "PGRST100"],
     ["or=id.eq.1", "PGRST100"],
     ["or=()", "PGRST100"],
+    ["or=(not.eq.1)", "42703"], // a column
+    ["order->a=eq.1", "42703"],
     ["or=(id.eq.1", "PGRST100"],
     ["or=(id.eq.1))", "PGRST100"],
     ["or=(id.zz.1)", "PGRST100"],

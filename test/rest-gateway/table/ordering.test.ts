@@ -21,6 +21,7 @@ test.each([
   ["long_title", [3, 4, 1, 5, 2]],
   ["print->>city.desc.nullslast,id.desc", [3, 2, 1, 5, 4]],
   ['"id".desc', [5, 4, 3, 2, 1]],
+  [" is_rare.nullsfirst , id.desc ", [5, 4, 3, 2, 1]],
 ] as [string, number[]][])("books?order=%s returns the ids %j", async (order, ids) => {
   expect(idsOf(await rows(`books?select=id&order=${order}`))).toEqual(ids);
 });
