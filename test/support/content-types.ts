@@ -1,7 +1,18 @@
-import { readFile } from "node:fs/promises";
+import { buildCatalog } from "../../db/catalog/build.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import { typesOf } from "../../rest-gateway/openapi/typescript/database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 
-/** The committed types of the content schema, without the line that is for the formatter: what `npx content-service types` prints. */
+export const catalogOf = async ({ owner }: TestDatabase, schemas: readonly string[]): Promise<Catalog> =>
+  buildCatalog(await parseCatalog(await readCatalog(owner, { schemas, extraSearchPath: ["extensions"] })), 1);
+
+/** What `npx content-service types` prints of the content schema. */
 export async function contentTypes(): Promise<string> {
-  const file = await readFile(new URL("../rest-gateway/openapi/typescript/content.ts", import.meta.url), "utf8");
-  return file.slice(file.indexOf("\n") + 1);
+  const database = await createTestDatabase();
+  try {
+    return typesOf(await catalogOf(database, ["public"]));
+  } finally {
+    await database.drop();
+  }
 }

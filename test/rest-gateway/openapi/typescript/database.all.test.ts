@@ -4,38 +4,29 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { escapeIdentifier } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildCatalog } from "../../../../db/catalog/build.ts";
-import type { Catalog } from "../../../../db/catalog/catalog.ts";
-import { parseCatalog, readCatalog } from "../../../../db/catalog/read.ts";
 import { typesOf } from "../../../../rest-gateway/openapi/typescript/database.ts";
+import { catalogOf } from "../../../support/content-types.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 
 const run = promisify(execFile);
 
 let database: TestDatabase;
-/** The types of the content schema and of shop.sql, to be compared with the files in this folder. */
-let content: string;
+/** The types of shop.sql, to be compared with shop.ts. */
 let shop: string;
 beforeAll(async () => {
   database = await createTestDatabase();
   await database.owner.query(await readFile(new URL("./shop.sql", import.meta.url), "utf8"));
-  content = asFile(typesOf(await read("public")));
   shop = asFile(typesOf(await read("shop")));
 });
 afterAll(() => database.drop());
 
-const read = async (...schemas: string[]): Promise<Catalog> =>
-  buildCatalog(await parseCatalog(await readCatalog(database.owner, { schemas, extraSearchPath: ["extensions"] })), 1);
+const read = (...schemas: string[]) => catalogOf(database, schemas);
 
 /** The layout of `supabase gen types`, which Biome must not change. */
 const asFile = (types: string) => `// biome-ignore-all format: as it is served\n${types}`;
 
 const ADVICE = `These are not the types that are served. Renew them, and review the diff as a change of the API:
   npx vitest run test/rest-gateway/openapi/typescript/database.all.test.ts -u`;
-
-test("the types of the content schema equal content.ts", async () => {
-  await expect(content, ADVICE).toMatchFileSnapshot("content.ts");
-});
 
 test("the types of shop.sql, which has every kind of object, equal shop.ts", async () => {
   await expect(shop, ADVICE).toMatchFileSnapshot("shop.ts");
@@ -49,8 +40,7 @@ test("the order of the served schemas does not change the types", async () => {
 async function compile(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(process.cwd(), ".types-"));
   try {
-    for (const [name, text] of Object.entries({ ...files, "content.ts": content, "shop.ts": shop }))
-      await writeFile(join(folder, name), text);
+    for (const [name, text] of Object.entries({ ...files, "shop.ts": shop })) await writeFile(join(folder, name), text);
     const tsconfig = { extends: "../tsconfig.json", include: ["*.ts"] };
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify(tsconfig));
     const { stdout } = await run("node_modules/.bin/tsc", ["--noEmit", "-p", folder]).catch((error) => error);

@@ -1,6 +1,5 @@
 // What a client of @supabase/supabase-js may write, and what it may not; compiled, never run.
 import { createClient } from "@supabase/supabase-js";
-import type { Database as Content } from "./content.ts";
 import type { CompositeTypes, Constants, Database, Enums, Json, Tables, TablesInsert, TablesUpdate } from "./shop.ts";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -12,7 +11,6 @@ type Data<Request extends PromiseLike<unknown>> =
 
 declare const url: string;
 const shop = createClient<Database, "shop">(url, "key", { db: { schema: "shop" } });
-const content = createClient<Content>(url, "key");
 
 export function selects() {
   const rows = shop.from("products").select("id, code, price, sizes, details, note, picture, weight, label");
@@ -161,27 +159,4 @@ export function names(product: TablesInsert<"products">, change: TablesUpdate<"p
     String(row),
   ];
   return pick satisfies unknown as Missing;
-}
-
-export function contentOfTheService() {
-  const articles = content
-    .from("articles")
-    .select("id, title, status, tags, updated_at, users(name), comments(content)");
-  is<
-    Data<typeof articles>,
-    {
-      id: number;
-      title: string;
-      status: "DRAFT" | "PUBLISHED" | "ARCHIVED";
-      tags: string[];
-      updated_at: string | null;
-      users: { name: string };
-      comments: { content: string }[];
-    }[]
-  >(true);
-  content.rpc("search", { keyword: "sql" }).select("title, users(name)");
-  content.rpc("publish_article", { id: 1 });
-  content.from("articles").insert({ title: "A title", content: "Some text." });
-  // @ts-expect-error identity always
-  content.from("articles").insert({ id: 1, title: "A title", content: "Some text." });
 }
