@@ -32,16 +32,6 @@ const APPLICATIONS = {
     access: null,
     reads: "products?select=id&limit=1",
   },
-  music: {
-    files: ["applications/music.sql"],
-    found: [
-      /^users +library\.listeners, id uuid, email/m,
-      /^3\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
-    ],
-    settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "catalog,library" },
-    access: null,
-    reads: "labels?select=id&limit=1",
-  },
   planner: {
     files: ["applications/planner.sql"],
     found: [/^users +no table with an e-mail and one key/m],
@@ -82,13 +72,6 @@ const APPLICATIONS = {
     },
     access: "| anonymous, authenticated | granted | granted | granted | granted |",
     reads: "rooms?select=name&limit=1",
-  },
-  forum: {
-    files: ["applications/forum.sql"],
-    found: [/^schema auth +auth: of something else$/m, /^ +create role content_api login noinherit password '…';$/m],
-    settings: { MIGRATE: "off", DB_SCHEMAS: "public", DB_ANON_ROLE: "Forum_Guest" },
-    access: "| anonymous, Forum_Member, Forum_Moderator | granted | denied",
-    reads: "members?select=username&limit=1",
   },
 } as const;
 
@@ -466,6 +449,15 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     await whileServed(app, async (served) =>
       expect((await sendTo(served, "GET /rest/v1/books", {})).json).toEqual([{ id: 1 }]),
     );
+  });
+
+  test("beside a schema auth of something else, the database is served as it is, by a login that may not change it", async () => {
+    const sql = `create schema auth; create role wiki_reader; create table pages (id int primary key);
+      grant select on pages to wiki_reader`;
+    const { stdout, app } = await initialize("wiki", await make("wiki", sql));
+    expect(stdout).toMatch(/^schema auth +auth: of something else$/m);
+    expect(stdout).toMatch(/^ +create role content_api login noinherit password '…';$/m);
+    expect(await readFile(join(app, "content-service.config.ts"), "utf8")).toContain('MIGRATE: "off"');
   });
 
   test("beside the migrations of another tool, only the modules are installed", async () => {

@@ -43,3 +43,17 @@ test("the claims of Authorization win over those of a key, also for the same rol
     await trackit.stop();
   }
 });
+
+test("with DB_ANON_ROLE=none, callers without a token are refused on each interface, and others are served", async () => {
+  const trackit = await startTrackit({ DB_ANON_ROLE: "none" });
+  try {
+    const refused = await trackit.rest("plans?select=code");
+    expect([refused.status, refused.json.code]).toEqual([401, "PGRST302"]);
+    const { errors } = await trackit.gql("{ plans { totalCount } }");
+    expect(errors![0]!.extensions.code).toBe("AUTH_REQUIRED");
+    expect((await trackit.rest("plans?select=code", { as: 1 })).status).toBe(200);
+    expect((await trackit.gql("{ plans { totalCount } }", { as: 1 })).errors).toBeUndefined();
+  } finally {
+    await trackit.stop();
+  }
+});

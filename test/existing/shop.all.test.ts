@@ -3,7 +3,7 @@ import { testApplication } from "./application-tests.ts";
 import { KEYLESS } from "./deliveries.ts";
 
 const SECRET = "the secret of the shop, long enough for HS256";
-const customer = (id: number) => ({ role: "shop_customer", sub: String(id) });
+const customer = (id: number) => ({ role: "shop_customer", sub: String(id), aud: ["shop", "wiki"] });
 
 testApplication({
   files: ["applications/shop.sql"],
@@ -11,15 +11,15 @@ testApplication({
   login: "shop_api",
   feed: "shop_feed",
   schemas: ["store"],
-  settings: { DB_SCHEMAS: "store", DB_ANON_ROLE: "shop_web", JWT_SECRET: SECRET },
+  settings: { DB_SCHEMAS: "store", DB_ANON_ROLE: "shop_web", JWT_SECRET: SECRET, JWT_AUD: "shop" },
   sign: (claims) => jwt.sign(claims, SECRET),
   callers: {
     "the storefront": undefined,
     "customer 1": customer(1),
     "customer 7": customer(7),
-    "the staff of store 2": { role: "shop_Staff", store: "2" },
+    "the staff of store 2": { role: "shop_Staff", store: "2", aud: "shop" },
   },
-  anonClaims: { role: "shop_web" },
+  anonClaims: { role: "shop_web", aud: "shop" },
   roleOf: (claims: any) => claims?.role ?? "shop_web",
   functions: [
     {
