@@ -62,6 +62,7 @@ describe("a filter compares the column", () => {
     [{ id: { equalTo: "2" } }, ["2"]],
     [{ id: { in: ["1", "3", "no id"] } }, ["1", "3"]],
     [{ id: { greaterThan: "1", lessThanOrEqualTo: "3" } }, ["2", "3"]],
+    [{ id: { greaterThanOrEqualTo: "2", lessThan: "3" } }, ["2"]],
     [{ id: { notEqualTo: "no id" } }, []],
     [{ label: { includes: "of" } }, ["1", "2"]],
     [{ label: { includes: "0% of" } }, ["2"]],
