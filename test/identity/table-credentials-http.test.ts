@@ -42,6 +42,8 @@ const TOKENS = {
   service: SERVICE,
   ada: ADA,
   bob: sign({ ...USER, sub: "2" }),
+  "another anon": sign({ role: "anon" }, { expiresIn: 7200 }),
+  "another service": sign({ role: "service_role" }, { expiresIn: 7200 }),
   expired: sign(USER, { expiresIn: -1 }),
   "an expired key": sign({ role: "anon" }, { expiresIn: -1 }),
   "a refresh token": sign({ type: "refresh", sub: "1" }),
@@ -95,6 +97,8 @@ describe("the caller", () => {
     [{ apikey: "service" }, "service_role", null],
     [{ apikey: "service", bearer: "service" }, "service_role", null],
     [{ apikey: "anon", bearer: "service" }, "service_role", null],
+    [{ apikey: "anon", bearer: "another anon" }, "anon", null],
+    [{ apikey: "service", bearer: "another service" }, "service_role", null],
   ])("of a request with %j is %s", async (sent, role, sub) => {
     const { status, json } = await ask(sent);
     expect([status, json]).toMatchObject([200, { role, sub }]);
@@ -107,8 +111,11 @@ describe("the caller", () => {
     [{ apikey: "ada" }, BAD_KEY],
     [{ apikey: "garbage", bearer: "ada" }, BAD_KEY],
     [{ apikey: "an expired key" }, BAD_KEY],
+    [{ apikey: "a token with another secret" }, BAD_KEY],
     [{ apikey: "a refresh token" }, BAD_KEY],
     [{ apikey: "anon", bearer: "expired" }, EXPIRED],
+    [{ apikey: "service", bearer: "expired" }, EXPIRED],
+    [{ apikey: "anon", bearer: "garbage" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a refresh token" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a token with another secret" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a tampered token" }, BAD_TOKEN],
@@ -133,6 +140,7 @@ describe("the caller", () => {
   test.each<Sent>([
     { apikey: "service", origin: "https://app.example" },
     { apikey: "anon", bearer: "service", origin: "null" },
+    { apikey: "service", bearer: "ada", origin: "null" },
   ])("of a request with %j is refused with 403, because browsers may not use the service key", async (sent) => {
     const { status, json } = await ask(sent);
     expect([status, json.code, json.message]).toEqual([403, "42501", "the service key must not be used in a browser"]);

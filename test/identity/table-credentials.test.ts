@@ -19,13 +19,6 @@ const tokens = new Tokens({
   anonymousRole: "web_anon",
   accessSeconds: 3600,
 });
-const others = new Tokens({
-  secret: `${SECRET}!`,
-  privateKey: "",
-  audience: "",
-  anonymousRole: "web_anon",
-  accessSeconds: 3600,
-});
 type Credentials = { readonly apikey?: string; readonly authorization?: string; readonly origin?: string };
 
 /** The caller who sends these headers to the table interface. */
@@ -43,16 +36,9 @@ function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string)
 }
 
 const callers = callersOf(tokens, true, "web_anon");
-const openCallers = callersOf(tokens, false, "web_anon");
 
 const anon = tokens.issueKey("anon");
-const service = tokens.issueKey("service_role");
-const pairOf = (id: string, role = "authenticated") => tokens.issuePair({ id, name: "Ada", role, permissions: [] });
-const ada = pairOf("1").accessToken;
-const admin = pairOf("3", "admin").accessToken;
-const expired = (claims: object) => jwt.sign(claims, SECRET, { issuer: "content-service", expiresIn: -10 });
-const expiredAda = expired({ sub: "1", role: "authenticated", type: "access" });
-const expiredKey = expired({ role: "anon" });
+const ada = tokens.issuePair({ id: "1", name: "Ada", role: "authenticated", permissions: [] }).accessToken;
 const bearer = (token: string) => `Bearer ${token}`;
 const now = Math.floor(Date.now() / 1000);
 const minuteFromNow = now + 60;
@@ -84,66 +70,10 @@ const ofProject = (claims: object) =>
   signByHand({ iss: "supabase", iat: 1_700_000_000, exp: 4_000_000_000, ...claims });
 const [projectAnon, projectService] = [ofProject({ role: "anon" }), ofProject({ role: "service_role" })];
 
-const NO_KEY = "401 PGRST302 No API key found in request";
 const BAD_KEY = "401 PGRST301 Invalid API key";
 const BAD_TOKEN = "401 PGRST301 the access token is not valid: sign in again";
-const EXPIRED = "401 PGRST303 JWT expired";
 const DISAGREE = "401 PGRST301 apikey and Authorization identify different callers";
 const BROWSER = "403 42501 the service key must not be used in a browser";
-
-test.each<[string, Credentials, string]>([
-  ["the anonymous key", { apikey: anon }, "web_anon"],
-  ["the anonymous key twice, as clients send it", { apikey: anon, authorization: bearer(anon) }, "web_anon"],
-  ["another anonymous key", { apikey: anon, authorization: bearer(tokens.issueKey("anon")) }, "web_anon"],
-  ["the anonymous key and a user's token", { apikey: anon, authorization: bearer(ada) }, "authenticated 1"],
-  ["the anonymous key and an admin's token", { apikey: anon, authorization: `bearer  ${admin}` }, "admin 3"],
-  ["the service key", { apikey: service }, "service_role"],
-  ["the service key twice", { apikey: service, authorization: bearer(service) }, "service_role"],
-  ["another service key", { apikey: service, authorization: bearer(tokens.issueKey("service_role")) }, "service_role"],
-  ["the anonymous key and the service key", { apikey: anon, authorization: bearer(service) }, "service_role"],
-  [
-    "the anonymous key in a browser",
-    { apikey: anon, authorization: bearer(ada), origin: "https://a.example" },
-    "authenticated 1",
-  ],
-
-  ["no credential", {}, NO_KEY],
-  ["an empty key", { apikey: "" }, NO_KEY],
-  ["a user's token alone", { authorization: bearer(ada) }, NO_KEY],
-  ["the service key as a token alone", { authorization: bearer(service) }, NO_KEY],
-  ["a user's token as key", { apikey: ada }, BAD_KEY],
-  ["a refresh token as key", { apikey: pairOf("1").refreshToken }, BAD_KEY],
-  ["garbage as key", { apikey: "garbage" }, BAD_KEY],
-  ["two keys", { apikey: `${anon}, ${service}` }, BAD_KEY],
-  ["a key of another issuer", { apikey: others.issueKey("service_role") }, BAD_KEY],
-  ["an expired key", { apikey: expiredKey }, BAD_KEY],
-  ["an invalid key and a valid token", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
-
-  ["an expired token", { apikey: anon, authorization: bearer(expiredAda) }, EXPIRED],
-  ["an expired token and the service key", { apikey: service, authorization: bearer(expiredAda) }, EXPIRED],
-  ["a refresh token", { apikey: anon, authorization: bearer(pairOf("1").refreshToken) }, BAD_TOKEN],
-  ["a token of another issuer", { apikey: anon, authorization: bearer(others.issueKey("anon")) }, BAD_TOKEN],
-  ["garbage as a token", { apikey: anon, authorization: "Bearer garbage" }, BAD_TOKEN],
-  ["a scheme without a token", { apikey: anon, authorization: "Bearer" }, BAD_TOKEN],
-  ["another scheme", { apikey: anon, authorization: "Basic YWRhOng=" }, BAD_TOKEN],
-
-  ["the service key and a user's token", { apikey: service, authorization: bearer(ada) }, DISAGREE],
-  ["the service key and the anonymous key", { apikey: service, authorization: bearer(anon) }, DISAGREE],
-
-  ["the service key in a browser", { apikey: service, origin: "https://a.example" }, BROWSER],
-  [
-    "the service key as a token in a browser",
-    { apikey: anon, authorization: bearer(service), origin: "null" },
-    BROWSER,
-  ],
-  [
-    "the service key with a user's token in a browser",
-    { apikey: service, authorization: bearer(ada), origin: "null" },
-    BROWSER,
-  ],
-])("a request with %s resolves to its caller or is refused", (_what, credentials, expected) =>
-  expect(outcome(credentials)).toBe(expected),
-);
 
 describe("of the keys of a project with the same secret,", () => {
   const options = { secret: SECRET, privateKey: "", audience: "shop", anonymousRole: "web_anon", accessSeconds: 3600 };
@@ -172,23 +102,6 @@ describe("of the keys of a project with the same secret,", () => {
 
   test.each([projectAnon, projectService])("none is accepted with JWT_KEYS=off", (apikey) =>
     expect(outcome({ apikey })).toBe(BAD_KEY),
-  );
-});
-
-describe("with API_KEY_REQUIRED=off,", () => {
-  test.each<[string, Credentials, string]>([
-    ["no credential", {}, "web_anon"],
-    ["a user's token alone", { authorization: bearer(ada) }, "authenticated 1"],
-    ["the service key as a token alone", { authorization: bearer(service) }, "service_role"],
-    [
-      "the service key as a token in a browser",
-      { authorization: bearer(service), origin: "https://a.example" },
-      BROWSER,
-    ],
-    ["an invalid key", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
-    ["an invalid token", { authorization: "Bearer garbage" }, BAD_TOKEN],
-  ])("a request with %s resolves to its caller or is refused", (_what, credentials, expected) =>
-    expect(outcome(credentials, openCallers)).toBe(expected),
   );
 });
 
