@@ -3,8 +3,9 @@ import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
 import { endOfSlice } from "../../db/catalog/event-loop.ts";
 import { isUpdatable } from "../../db/catalog/relations.ts";
+import type { Finding } from "../../db/findings/finding.ts";
 import { parseIntrospection } from "./introspected.ts";
-import { type ObjectId, smartTag, tagLines } from "./pg-objects.ts";
+import { type Labels, type ObjectId, type PgObject, smartTag, tagLines } from "./pg-objects.ts";
 
 type Row = Readonly<Record<string, any>>;
 type Catalogs = Record<
@@ -219,3 +220,13 @@ function withDependents(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Rea
     if ([prorettype, ...(proallargtypes ?? proargtypes)].some((each) => gone.has(type(each)))) gone.add(proc(_id));
   return gone;
 }
+
+type Loss = { readonly finding: Finding; isLost(id: ObjectId): boolean };
+
+/** The schema keeps the function: what is not passed to it can be freed. */
+export const whyLostOf =
+  (labels: Labels | null, losses: readonly Loss[]): ((object: PgObject) => Finding | undefined) =>
+  (object) => {
+    const id = labels?.idOf(object);
+    return id === undefined ? undefined : losses.find(({ isLost }) => isLost(id))?.finding;
+  };

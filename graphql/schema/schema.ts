@@ -16,7 +16,7 @@ import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import type { GraphQLLimits } from "../limits.ts";
-import { Introspection } from "./introspection.ts";
+import { Introspection, whyLostOf } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { makeSchema } from "./make-schema.ts";
 import { NameConflict } from "./name-conflict.ts";
@@ -139,16 +139,6 @@ function withOmissions(
     whyLost: whyLostOf(losses.length === 0 ? null : labels, losses),
   };
 }
-
-type Loss = { readonly finding: Finding; isLost(id: ObjectId): boolean };
-
-/** The schema keeps the function: what is not passed to it can be freed. */
-const whyLostOf =
-  (labels: Labels | null, losses: readonly Loss[]): BuiltSchema["whyLost"] =>
-  (object) => {
-    const id = labels?.idOf(object);
-    return id === undefined ? undefined : losses.find(({ isLost }) => isLost(id))?.finding;
-  };
 
 type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut };
 
