@@ -415,7 +415,8 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       "mill",
       await make(
         "mill",
-        `create schema archive; create table archive.deliveries (id int primary key);
+        // Roles of other tests may say that they serve public.
+        `drop schema public; create schema archive; create table archive.deliveries (id int primary key);
         create schema plant; create table plant.mills (id int primary key);
         create table plant.staff (id bigint primary key generated always as identity, login_email text, pass_hash char(60) not null, mill int not null);
         create table plant.customers (id bigint primary key, email text);`,
