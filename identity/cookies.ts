@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** A cookie of the service. Nothing else reads or writes cookies. */
+/** A cookie of the service: how it is written and read. */
 export class Cookie {
   readonly #name: string;
   readonly #attributes: string;

@@ -10,6 +10,7 @@ import {
   validateSchema,
 } from "postgraphile/graphql";
 import { cpuTime, endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
+import { partsOf } from "./build-parts.ts";
 import { RootFields } from "./root-fields.ts";
 
 type Builder = ReturnType<typeof getBuilder>;
@@ -246,22 +247,6 @@ class SlicedTypes {
   #beginSlice(): void {
     this.#sliceStart = cpuTime();
   }
-}
-
-const REGISTERED_TOGETHER = 20;
-
-/** The build for some tables each. PgTablesPlugin registers the types of all tables in one turn, and searches all for each. */
-function partsOf(build: any): readonly Build[] {
-  const codecs: [any, unknown][] = [...build.pgCodecMetaLookup];
-  const resources = Map.groupBy(Object.entries<any>(build.pgResources), ([, { codec }]) => codec);
-  return Array.from({ length: Math.ceil(codecs.length / REGISTERED_TOGETHER) }, (_, n) => {
-    const some = codecs.slice(n * REGISTERED_TOGETHER, (n + 1) * REGISTERED_TOGETHER);
-    const ofThem = some.flatMap(([codec]) => resources.get(codec) ?? []);
-    return Object.create(build, {
-      pgCodecMetaLookup: { value: new Map(some) },
-      pgResources: { value: Object.fromEntries(ofThem) },
-    });
-  });
 }
 
 const CHECKED_TOGETHER = 100;

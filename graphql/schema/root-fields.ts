@@ -1,6 +1,7 @@
 import type { getBuilder } from "postgraphile/graphile-build";
 import type { GraphQLObjectType } from "postgraphile/graphql";
 import { endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
+import { partsOf } from "./build-parts.ts";
 
 type FieldWithHooks = (scope: { readonly fieldName: string }, spec: unknown) => object;
 /** Returns the field, or throws. */
@@ -125,15 +126,5 @@ export class RootFields {
   }
 }
 
-/** Hooks that add the fields of each table, whichever the others are. */
+/** Hooks that add fields table by table, so that they can run for some tables at a time. */
 const BY_TABLE = /^(PgAllRows|PgRowByUnique|TableMutations|TableSubscriptions)Plugin\//;
-const ADDED_TOGETHER = 50;
-
-/** The build for some tables each. */
-function partsOf(build: GraphileBuild.Build): readonly GraphileBuild.Build[] {
-  const resources = Object.entries(build.pgResources);
-  return Array.from({ length: Math.ceil(resources.length / ADDED_TOGETHER) }, (_, n) => {
-    const some = resources.slice(n * ADDED_TOGETHER, (n + 1) * ADDED_TOGETHER);
-    return Object.create(build, { pgResources: { value: Object.fromEntries(some) } });
-  });
-}

@@ -14,7 +14,7 @@ type Extended = { readonly extensions?: Readonly<Record<string, any>> | null };
 
 /**
  * The configuration of a type that knows these fields too, which it lacks. The first reason for a field counts. The fields are named when
- * an error asks: for 1,000 tables that takes as long as other requests may wait.
+ * an error asks: during the build, other requests would wait for the names of 1,000 tables.
  */
 export function withAbsent<Config extends Extended>(config: Config, fields: () => AbsentFields): Config {
   const others: Absent["absent"] = config.extensions?.absent;
