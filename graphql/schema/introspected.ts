@@ -13,6 +13,8 @@ import {
   parseSmartComment,
 } from "postgraphile/graphile-build-pg/pg-introspection";
 import { endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
+import { drop } from "./dropped.ts";
+import type { ObjectId } from "./pg-objects.ts";
 
 /** Rows of one catalog, which get the methods of a prototype. */
 type Described = readonly [rows: readonly object[], methods: object];
@@ -22,11 +24,12 @@ type Comment = string | undefined;
  * The result of PostGraphile's introspection query as objects with the methods of pg-introspection, whose parser makes a dozen functions
  * for each object: for 1,000 tables a third of a second in one turn, and 60 MB. Only functions have `getACL`.
  */
-export async function parseIntrospection(text: string): Promise<Introspection> {
+export async function parseIntrospection(text: string, leftOut: ReadonlySet<ObjectId>): Promise<Introspection> {
   const all: Introspection = JSON.parse(text);
   await endOfSlice();
+  drop(all, leftOut);
+  await endOfSlice();
   const lists = new Lists(all);
-  removeExtensions(all);
   for (const [rows, methods] of objectsOf(all, lists))
     await mapYielding(rows, (row) => void Object.setPrototypeOf(row, methods));
   return all;
@@ -75,25 +78,6 @@ class Lists {
 }
 
 const byId = <T extends { readonly _id: string }>(rows: readonly T[]) => new Map(rows.map((row) => [row._id, row]));
-
-/** The tables and functions of extensions are no part of the schema. */
-function removeExtensions(all: Introspection): void {
-  const members = (catalog: string) =>
-    new Set(
-      all.depends.flatMap(({ deptype, refclassid, classid, objid }) => {
-        const isMember = deptype === "e" && all.catalog_by_oid[refclassid] === "pg_extension";
-        return isMember && all.catalog_by_oid[classid] === catalog ? [objid] : [];
-      }),
-    );
-  const [tables, functions] = [members("pg_class"), members("pg_proc")];
-  if (functions.size > 0) all.procs = all.procs.filter(({ _id }) => !functions.has(_id));
-  if (tables.size === 0) return;
-  const isOther = (table: string | null) => table === null || !tables.has(table);
-  all.classes = all.classes.filter(({ _id }) => isOther(_id));
-  all.attributes = all.attributes.filter(({ attrelid }) => isOther(attrelid));
-  all.constraints = all.constraints.filter(({ conrelid, confrelid }) => isOther(conrelid) && isOther(confrelid));
-  all.types = all.types.filter(({ typrelid }) => isOther(typrelid));
-}
 
 function objectsOf(all: Introspection, lists: Lists): readonly Described[] {
   const { namespaces, classes, types, attributes, constraints, references, indexes } = lists;

@@ -4,20 +4,9 @@ import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-intros
 import { endOfSlice } from "../../db/catalog/event-loop.ts";
 import { isUpdatable } from "../../db/catalog/relations.ts";
 import type { Finding } from "../../db/findings/finding.ts";
+import { withDependents } from "./dropped.ts";
 import { parseIntrospection } from "./introspected.ts";
-import { type Labels, type ObjectId, type PgObject, smartTag, tagLines } from "./pg-objects.ts";
-
-type Row = Readonly<Record<string, any>>;
-type Catalogs = Record<
-  "classes" | "attributes" | "constraints" | "procs" | "types" | "indexes" | "inherits" | "ranges" | "descriptions",
-  Row[]
-> & { readonly catalog_by_oid: Readonly<Record<string, string>> };
-
-const table = (oid: string): ObjectId => `pg_class ${oid}`;
-const column = (table: string, number: number): ObjectId => `pg_attribute ${table} ${number}`;
-const constraint = (oid: string): ObjectId => `pg_constraint ${oid}`;
-const type = (oid: string): ObjectId => `pg_type ${oid}`;
-const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
+import type { Labels, ObjectId, PgObject } from "./pg-objects.ts";
 
 /**
  * What GraphQL uses of PostGraphile's query, which would also read each index, sequence, constraint of not null and dependency: twice
@@ -50,7 +39,6 @@ const REPLACED: readonly (readonly [string, string])[] = [
 /** What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects. */
 export class Introspection {
   readonly #text: string;
-  #catalogs: Catalogs | null = null;
 
   private constructor(text: string) {
     this.#text = text;
@@ -71,31 +59,25 @@ export class Introspection {
 
   /** Replaces PgIntrospectionPlugin. The database is as if these objects and smart tags, and what depends on them, had been dropped. */
   plugin(leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
-    const text = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed, leftOut));
-    return pluginOf(text);
+    return pluginOf(this.#text, leftOut);
   }
 
   /** Returns a function that says whether a database object is lost if this one is left out. */
   lossOf(leftOut: ObjectId): (object: ObjectId) => boolean {
-    const gone = withDependents(this.#parsed, new Set([leftOut]));
+    const gone = withDependents(JSON.parse(this.#text), new Set([leftOut]));
     return (object) => gone.has(object);
-  }
-
-  get #parsed(): Catalogs {
-    this.#catalogs ??= JSON.parse(this.#text) as Catalogs;
-    return this.#catalogs;
   }
 }
 
 /** For one gathering. The schema keeps the plugin, which keeps neither the text nor what it is parsed to. */
-function pluginOf(text: string | null): GraphileConfig.Plugin {
+function pluginOf(text: string | null, leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
   const { gather } = PgIntrospectionPlugin;
   const take = () => {
     const taken = text!;
     text = null;
     return taken;
   };
-  const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, take()));
+  const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, take(), leftOut));
   // PostGraphile searches all tables for each.
   const getClassByName = async (info: any, _service: string, schema: string, name: string) => {
     await endOfSlice();
@@ -143,9 +125,9 @@ const ANNOUNCED = {
   descriptions: "description",
 } as const;
 
-async function announce(info: any, text: string): Promise<readonly object[]> {
+async function announce(info: any, text: string, leftOut: ReadonlySet<ObjectId>): Promise<readonly object[]> {
   const [pgService] = info.resolvedPreset.pgServices;
-  const introspection: any = await parseIntrospection(text);
+  const introspection: any = await parseIntrospection(text, leftOut);
   // While a row is announced, plugins ask for the others.
   info.state.getIntrospectionPromise = [{ pgService, introspection }];
   const serviceName = pgService.name;
@@ -157,68 +139,6 @@ async function announce(info: any, text: string): Promise<readonly object[]> {
     await Promise.all(introspection[catalog].map((entity: object) => info.process(event, { entity, serviceName })));
   }
   return info.state.getIntrospectionPromise;
-}
-
-function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
-  const gone = withDependents(catalogs, leftOut);
-  const { classes, types, ranges, attributes, constraints, indexes, inherits, procs, descriptions } = catalogs;
-  const inheriting = inherits.filter(
-    ({ inhrelid, inhparent }) => !gone.has(table(inhrelid)) && !gone.has(table(inhparent)),
-  );
-  const partitions = new Set(inheriting.map(({ inhrelid }) => inhrelid));
-  return {
-    ...catalogs,
-    descriptions: descriptions.map((row) => {
-      const { classoid, objoid, objsubid, description } = row;
-      const commented = objsubid === 0 ? `${catalogs.catalog_by_oid[classoid]} ${objoid}` : column(objoid, objsubid);
-      const tags = tagLines(description).filter((tag) => leftOut.has(smartTag(commented, tag)));
-      if (tags.length === 0) return row;
-      const lines = description.split("\n").filter((line: string) => !tags.includes(line));
-      return { ...row, description: lines.join("\n") };
-    }),
-    classes: classes
-      .filter(({ _id }) => !gone.has(table(_id)))
-      .map((row) => ({ ...row, relispartition: row.relispartition && partitions.has(row._id) })),
-    types: types.filter(({ _id }) => !gone.has(type(_id))),
-    ranges: ranges.filter(({ rngtypid }) => !gone.has(type(rngtypid))),
-    attributes: attributes.filter(({ attrelid, attnum }) => !gone.has(column(attrelid, attnum))),
-    constraints: constraints.filter(({ _id }) => !gone.has(constraint(_id))),
-    indexes: indexes.filter(
-      ({ indrelid, indkey }) =>
-        !gone.has(table(indrelid)) && !indkey.some((each: number) => gone.has(column(indrelid, each))),
-    ),
-    inherits: inheriting,
-    procs: procs.filter(({ _id }) => !gone.has(proc(_id))),
-  };
-}
-
-/**
- * These objects, the types of tables among them, the arrays, domains and ranges of types, the columns of types and tables, and the
- * constraints and functions of all of them.
- */
-function withDependents(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): ReadonlySet<ObjectId> {
-  const { classes, types, ranges, attributes, constraints, procs } = catalogs;
-  const gone = new Set(leftOut);
-  for (const { _id, reltype } of classes) if (gone.has(table(_id))) gone.add(type(reltype));
-  for (let size = -1; size !== gone.size; ) {
-    size = gone.size;
-    for (const { _id, typelem, typbasetype } of types)
-      if (gone.has(type(typelem)) || gone.has(type(typbasetype))) gone.add(type(_id));
-    for (const { rngtypid, rngmultitypid, rngsubtype } of ranges) {
-      if (gone.has(type(rngsubtype))) gone.add(type(rngtypid));
-      if (gone.has(type(rngtypid))) gone.add(type(rngmultitypid));
-    }
-  }
-  gone.delete(type("0"));
-  for (const { attrelid, attnum, atttypid } of attributes)
-    if (gone.has(table(attrelid)) || gone.has(type(atttypid))) gone.add(column(attrelid, attnum));
-  const isGone = (relation: string, columns: readonly number[] | null) =>
-    gone.has(table(relation)) || (columns ?? []).some((each) => gone.has(column(relation, each)));
-  for (const { _id, conrelid, conkey, confrelid, confkey, contypid } of constraints)
-    if (isGone(conrelid, conkey) || isGone(confrelid, confkey) || gone.has(type(contypid))) gone.add(constraint(_id));
-  for (const { _id, prorettype, proargtypes, proallargtypes } of procs)
-    if ([prorettype, ...(proallargtypes ?? proargtypes)].some((each) => gone.has(type(each)))) gone.add(proc(_id));
-  return gone;
 }
 
 type Loss = { readonly finding: Finding; isLost(id: ObjectId): boolean };

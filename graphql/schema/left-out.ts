@@ -16,15 +16,14 @@ export type Missing = {
 /** What PostGraphile leaves out of one schema, and why. */
 export class LeftOut {
   readonly #fields = new Map<string, Map<string, PgObject>>();
-  readonly #types = new Map<string, PgObject>();
   /** The tables and types of each codec. */
   readonly #codecs = new Map<string, Map<string, PgObject>>();
   readonly #clashes: Clash[] = [];
   readonly #messages = new Set<string>();
   #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
   #hasFunction: (schema: string, name: string) => boolean = () => true;
-  /** The enums, domains and ranges whose type has the name. PostGraphile does not say whose type it registers. */
-  #scalarsNamed: (type: string) => readonly (PgObject | null)[] = () => [];
+  /** The tables and types that the GraphQL type is named after. PostGraphile does not say whose type it registers. */
+  #objectsOf: (type: string) => readonly PgObject[] = () => [];
 
   /** Watches a build. Replaces SwallowErrorsPlugin, which prints what it leaves out. */
   readonly plugin: GraphileConfig.Plugin = {
@@ -46,44 +45,30 @@ export class LeftOut {
           after: ["SwallowErrors", "ConnectionPlugin"],
           callback: (build) => {
             build.handleRecoverableError = (error) => this.add(error);
-            this.#scalarsNamed = (type) =>
-              (Object.values(build.pgCodecs ?? {}) as any[])
-                .filter((codec) => !codec.attributes && build.inflection.scalarCodecTypeName(codec) === type)
-                .map(Labels.ofCodec);
-            const { registerCursorConnection, extend } = build as any;
+            this.#objectsOf = (type) =>
+              Object.values<any>(build.pgCodecs ?? {}).flatMap((codec) => {
+                const object = Labels.ofCodec(codec);
+                return object && typeNames(build, codec).includes(type) ? [object] : [];
+              });
+            const { extend } = build;
             // A clash of filters would end the build; the clash of the fields themselves is reported.
-            (build as any).extend = (base: any, added: any, hint: string, ...rest: any[]) => {
+            build.extend = (base, added, hint, ...rest) => {
               try {
-                return extend.call(build, base, added, hint, ...rest);
+                return extend.call(build, base, added, hint, ...rest) as never;
               } catch (error) {
-                if (String(hint).startsWith("Adding connection filter")) return base;
-                // The operators `and`, `or` and `not`, which have no hint, take precedence over columns of their names.
-                if (hint === "" && "and" in added && "not" in added) return { ...base, ...added };
+                if (String(hint).startsWith("Adding connection filter")) return base as never;
                 throw error;
               }
             };
-            for (const method of REGISTER) {
-              const register = (build as any)[method];
-              (build as any)[method] = (...args: any[]) => {
-                const [name, scope] = args;
-                const object = Labels.ofCodec(scope?.pgCodec);
-                try {
-                  const registered = register.apply(build, args);
-                  if (object && !this.#types.has(name)) this.#types.set(name, object);
-                  return registered;
-                } catch (error) {
-                  throw this.#withType(error as Error, scope);
-                }
-              };
-            }
-            (build as any).registerCursorConnection = (options: any) => {
-              try {
-                return registerCursorConnection.call(build, options);
-              } catch (error) {
-                throw this.#withType(error as Error, options.scope);
-              }
-            };
             return build;
+          },
+        },
+        // The operators `and`, `or` and `not` take precedence over columns of their names.
+        GraphQLInputObjectType_fields: {
+          before: ["PgConnectionArgFilterLogicalOperatorsPlugin"],
+          callback(fields, _build, { scope: { isPgConnectionFilter } }) {
+            if (isPgConnectionFilter) for (const operator of ["and", "or", "not"]) delete fields[operator];
+            return fields;
           },
         },
         GraphQLObjectType_fields_field: (field, build, { Self, scope }) => {
@@ -132,8 +117,7 @@ export class LeftOut {
       ?.slice(1)
       .find(Boolean);
     if (type !== undefined) {
-      const named = [this.#types.get(type), (error as { object?: PgObject }).object, ...this.#scalarsNamed(type)];
-      const objects = [...new Map(named.flatMap((object) => (object ? [[object.label, object]] : []))).values()];
+      const objects = this.#objectsOf(type);
       return objects.length > 0 ? { name: `type ${type}`, objects } : null;
     }
     const resource = /^Attempted to add a second resource named '(\w+)'/.exec(message)?.[1];
@@ -159,10 +143,9 @@ export class LeftOut {
   causeOf(error: Error): { readonly object: PgObject | undefined; readonly reason: string } {
     const message = toSentence(error.message);
     const names = message.match(/\w+/g) ?? [];
-    const object = names.flatMap((name) => this.#types.get(name) ?? [])[0];
-    const before = [...this.#messages].filter(
-      (each) => each !== message && names.some((name) => this.#types.has(name) && each.includes(name)),
-    );
+    const types = names.filter((name) => this.#objectsOf(name).length > 0);
+    const [object] = types.flatMap(this.#objectsOf);
+    const before = [...this.#messages].filter((each) => each !== message && types.some((name) => each.includes(name)));
     return { object, reason: [message, ...before].join("; ") };
   }
 
@@ -210,11 +193,6 @@ export class LeftOut {
       ),
     ];
   }
-
-  #withType(error: Error, scope: any): Error {
-    const object = Labels.ofCodec(scope?.pgCodec);
-    return object ? Object.assign(error, { object }) : error;
-  }
 }
 
 /** The function of a field that returns one value. PostGraphile does not name it in the scope, so it is found by its name. */
@@ -229,7 +207,17 @@ function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }:
   return resource ? Labels.ofField({ pgFieldResource: resource }) : null;
 }
 
-const REGISTER = ["registerObjectType", "registerEnumType", "registerScalarType", "registerInputObjectType"];
+function typeNames({ inflection, behavior }: any, codec: any): readonly string[] {
+  if (!codec.attributes) return [inflection.scalarCodecTypeName(codec)];
+  if (!behavior.pgCodecMatches(codec, "table")) return [];
+  const type = inflection.tableType(codec);
+  return [
+    type,
+    ...["inputType", "patchType", "orderByType", "filterType"].map((each) => inflection[each](type)),
+    inflection.tableConnectionType(codec),
+    inflection.tableEdgeType(codec),
+  ];
+}
 
 const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg?.schemaName}.${pg?.name}`;
 

@@ -288,7 +288,7 @@ describe("with types that have the names of others", () => {
     create type query as enum ('toString', 'b');
     create type node as enum ('a');
     create domain "a/b" as int[];
-    create table "a:b" (id int primary key, list "a/b", query query, node node);
+    create table "a:b" (id int primary key, list "a/b", query query, node node, "and" int);
     create table json (id int primary key, "value" json);
     create table "a/B" (id int) partition by range (id);
     create table part partition of "a/B" for values from (1) to (2);
@@ -296,7 +296,9 @@ describe("with types that have the names of others", () => {
     grant select on "a:b", json, "a/B", part to anon`);
 
   test("a type gets another name, and a partition does not end the build if its table is left out", async () => {
-    expect(await fieldsOf("AB")).toEqual(["id", "list", "query", "node"]);
+    expect(await fieldsOf("AB")).toEqual(["id", "list", "query", "node", "and"]);
+    const { data } = await gql('{ __type(name: "ABFilter") { inputFields { name type { kind } } } }');
+    expect(data.__type.inputFields).toContainEqual({ name: "and", type: { kind: "LIST" } });
     expect((await gql("{ jsons { edges { node { id value } } } }")).errors).toBeUndefined();
     expect((await gql('{ __type(name: "QueryType") { enumValues { name } } }')).data.__type.enumValues).toHaveLength(2);
     const { schema, omissions } = await health();
