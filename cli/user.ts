@@ -5,9 +5,10 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
+import type { AdminUsers } from "../rest-gateway/auth/admin-users.ts";
 import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword, PasswordRules } from "../rest-gateway/auth/passwords.ts";
-import { AccountRepository } from "./account-repository.ts";
+import { adminUsersOf } from "./admin-users.ts";
 import {
   CommandError,
   defineCommand,
@@ -50,7 +51,11 @@ The command uses the settings of the service: DATABASE_URL, or the embedded data
 
 const ROLES = ["authenticated", "admin"];
 
+/** Commands have no IP address. */
+const NO_ADDRESS = "";
+
 type Options = {
+  readonly client: pg.Client;
   readonly username: string | null;
   readonly role: string;
   readonly isDryRun: boolean;
@@ -68,19 +73,19 @@ type Action = {
   readonly optional?: string;
   /** Whether the action begins and commits its transactions itself. */
   readonly commits?: true;
-  run(accounts: AccountRepository, args: readonly string[], options: Options): Promise<string>;
+  run(accounts: AdminUsers, args: readonly string[], options: Options): Promise<string>;
 };
 
 /** An action on one account, which its first argument names. */
 const onAccount =
   (
-    work: (accounts: AccountRepository, account: Account, more: readonly string[], options: Options) => Promise<string>,
+    work: (accounts: AdminUsers, account: Account, more: readonly string[], options: Options) => Promise<string>,
   ): Action["run"] =>
   async (accounts, [login, ...more], options) =>
     work(accounts, await accountOf(accounts, login!), more, options);
 
-async function accountOf(accounts: AccountRepository, login: string): Promise<Account> {
-  const account = await accounts.find(login);
+async function accountOf(accounts: AdminUsers, login: string): Promise<Account> {
+  const account = await accounts.byLogin(login);
   if (account === null)
     throw new CommandError(1, `no account has the login ${login}; list accounts with ${COMMAND} user list`);
   return account;
@@ -92,42 +97,42 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     arguments: ["login", "email"],
     run: onAccount(async (accounts, { id, username }, [email]) => {
       refuseFault("email", loginEmailFault(email!));
-      await accounts.change(id, { email: email! });
+      await accounts.change(id, { email: email! }, null, NO_ADDRESS);
       return `user ${username} has the e-mail ${email}\n`;
     }),
   },
   password: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }, _more, options) => {
-      await accounts.change(id, {}, await newPasswordHash(options));
+      await accounts.change(id, {}, await newPasswordHash(options), NO_ADDRESS);
       return `password of user ${username} changed, all sign-ins ended\n`;
     }),
   },
   disable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
-      await accounts.change(id, { isBanned: true });
+      await accounts.change(id, { isBanned: true }, null, NO_ADDRESS);
       return `user ${username} is disabled\n`;
     }),
   },
   enable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
-      await accounts.change(id, { isBanned: false });
+      await accounts.change(id, { isBanned: false }, null, NO_ADDRESS);
       return `user ${username} is enabled\n`;
     }),
   },
   role: {
     arguments: ["login", "role"],
     run: onAccount(async (accounts, { id, username }, [role]) => {
-      await accounts.change(id, { role: role! });
+      await accounts.change(id, { role: role! }, null, NO_ADDRESS);
       return `user ${username} has the role ${role}\n`;
     }),
   },
   "reset-factor": {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) =>
-      (await accounts.resetFactor(id))
+      (await accounts.resetFactor(id, null, NO_ADDRESS))
         ? `second factor of user ${username} removed\n`
         : `user ${username} has no second factor\n`,
     ),
@@ -135,7 +140,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   "sign-out": {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
-      await accounts.endSignIns(id);
+      await accounts.endSignIns(id, NO_ADDRESS);
       return `user ${username} is signed out everywhere\n`;
     }),
   },
@@ -143,7 +148,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   import: {
     arguments: ["file"],
     commits: true,
-    run: ({ client }, [file], { isDryRun, report = `${file}.refused.ndjson`, configured }) =>
+    run: (_accounts, [file], { client, isDryRun, report = `${file}.refused.ndjson`, configured }) =>
       importUsers(client, file!, {
         isDryRun,
         report,
@@ -154,8 +159,14 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   list: {
     arguments: [],
     optional: "text",
-    run: async (accounts, [text = null]) =>
-      inColumns(["id", "username", "email", "role", "state", "factor"], await accounts.list(text)),
+    run: async (accounts, [text = null]) => {
+      const { users } = await accounts.search(text, 0, null);
+      const rows = users.map(({ id, username, email, role, disabled, mfaEnabled }) => ({
+        ...{ id: String(id), username: username ?? "", email: email ?? "", role },
+        ...{ state: disabled ? "disabled" : "enabled", factor: mfaEnabled ? "yes" : "no" },
+      }));
+      return inColumns(["id", "username", "email", "role", "state", "factor"], rows);
+    },
   },
 };
 
@@ -191,12 +202,13 @@ export const user = defineCommand({
     const configured = await readService(environment);
     const passwordRules = new PasswordRules(configured.config);
     const options = { username, role, isDryRun, report, successor, passwordRules, input, configured };
-    return withOwner(configured.config, (client) => act(client, action, given, options));
+    return withOwner(configured.config, (client) => act(action, given, { ...options, client }));
   },
 });
 
-async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
-  const run = () => action.run(new AccountRepository(client), args, options);
+async function act(action: Action, args: readonly string[], options: Options): Promise<string> {
+  const { client } = options;
+  const run = () => action.run(adminUsersOf(client), args, options);
   try {
     return await (action.commits ? run() : inTransaction(client, run));
   } catch (error) {
@@ -216,29 +228,26 @@ async function constraintMessage(client: pg.Client, { schema, table, constraint 
   return rows[0]!.message;
 }
 
-async function create(
-  accounts: AccountRepository,
-  [name, email]: readonly string[],
-  options: Options,
-): Promise<string> {
+async function create(accounts: AdminUsers, [name, email]: readonly string[], options: Options): Promise<string> {
   const { role } = options;
   const username = options.username === null ? null : normalizedUsername(options.username);
   refuseFault("email", loginEmailFault(email!));
   if (username !== null) refuseFault("username", usernameFault(username));
   const passwordHash = await newPasswordHash(options);
-  const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
+  const account = { fields: { name: name!, email: email! }, username, passwordHash, changes: { role } };
+  const { id } = await accounts.create(account, NO_ADDRESS);
   return `created user ${id} with the login ${username ?? email}\n`;
 }
 
 async function deleteUser(
-  accounts: AccountRepository,
+  accounts: AdminUsers,
   { id, username }: Account,
   _more: readonly string[],
   { successor: login }: Options,
 ): Promise<string> {
   const successor = login === null ? null : await accountOf(accounts, login);
   if (successor?.id === id) throw new CommandError(1, "the user who gets the data must be another one");
-  await accounts.remove(id, successor?.id ?? null);
+  await accounts.remove(id, successor?.id ?? null, NO_ADDRESS);
   return `user ${username} is deleted, ${successor === null ? "with" : `and user ${successor.username} has`} their data\n`;
 }
 

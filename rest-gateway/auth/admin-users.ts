@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
-import { NO_REQUEST } from "../../db/transaction/identity.ts";
-import type { Transactions } from "../../db/transaction/transaction.ts";
+import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Account } from "../../identity/account.ts";
 import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
@@ -50,18 +50,18 @@ export type NewAccount = {
   readonly changes: AccountChanges;
 };
 
-/** Whether `auth.remove_user` has no table of users, so that there is only an account to delete. */
-export const isWithoutTable = (error: unknown, successor: string | null): boolean =>
-  (error as DatabaseErrorLike).code === "55000" && successor === null;
+type Functions = Pick<AuthFunctions, "call" | "now"> & { by(operator: string): Functions };
+type Removal = { readonly text: string; readonly values: (string | null)[] };
+type ServiceDatabase = { run(identity: Identity, removal: readonly [Removal]): Promise<unknown> };
 
 /** Accounts as operators manage them. Security events name the operator. */
 export class AdminUsers {
-  readonly #functions: AuthFunctions;
-  readonly #serviceDatabase: Transactions;
+  readonly #functions: Functions;
+  readonly #serviceDatabase: ServiceDatabase;
   readonly #operator: string | undefined;
 
   /** `serviceDatabase` is the pool of the service key, which may change the rows of all users. */
-  constructor(functions: AuthFunctions, serviceDatabase: Transactions, operator?: string) {
+  constructor(functions: Functions, serviceDatabase: ServiceDatabase, operator?: string) {
     this.#functions = functions;
     this.#serviceDatabase = serviceDatabase;
     this.#operator = operator;
@@ -89,20 +89,30 @@ export class AdminUsers {
     try {
       await this.#serviceDatabase.run({ caller, request, settings }, [remove]);
     } catch (error) {
-      if (!isWithoutTable(error, successor)) throw error;
+      // Without a table of users, there is only an account to delete.
+      if ((error as DatabaseErrorLike).code !== "55000" || successor !== null) throw error;
       await this.deleteAccount(id, address);
     }
   }
 
   /** Those whose e-mail, name or username contains the text, newest first. */
-  search(text: string | null, first: number, total: number): Promise<{ total: number; users: DescribedAccount[] }> {
-    const values = [text, String(first), String(total)];
+  search(
+    text: string | null,
+    first: number,
+    total: number | null,
+  ): Promise<{ total: number; users: DescribedAccount[] }> {
+    const values = [text, String(first), total === null ? null : String(total)];
     return this.#functions.call("list_accounts($1, $2::bigint, $3::integer)", values);
   }
 
   /** By the id of the application, which may be any text. */
   describe(id: string): Promise<DescribedAccount | null> {
     return this.#functions.call("find_described_account($1)", [id]);
+  }
+
+  /** By the username or the e-mail. */
+  byLogin(login: string): Promise<Account | null> {
+    return this.#functions.call("find_account($1)", [login]);
   }
 
   list(first: number, total: number): Promise<{ readonly total: number; readonly users: readonly PublicUser[] }> {
