@@ -2,10 +2,11 @@ import { problem } from "../../problems/problem.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
-import { deleteSession, signOut } from "../../rest-gateway/auth/own-sessions.ts";
+import { deleteSession } from "../../rest-gateway/auth/own-sessions.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
+import { signOut } from "../../rest-gateway/auth/sessions.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { invalidId } from "../../rest-gateway/conventions/problem.ts";
 import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
@@ -14,13 +15,13 @@ import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
 
 /** Ends the session of this browser. */
 export async function signOutOnPage(visit: AccountVisit): Promise<void> {
-  await signOut(visit, "local");
+  await signOut(visit, currentSignInOf(visit.signedIn), "local", "session");
   visit.response.redirect(303, doneUrl(visit.auth, "signed-out"));
 }
 
 /** Ends another session, or all others. */
 export async function endSessionOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  if (form.get("id") === "others") await signOut(visit, "others");
+  if (form.get("id") === "others") await signOut(visit, currentSignInOf(visit.signedIn), "others", "session");
   else await deleteSession({ ...visit, id: idIn(form) });
   continueAt(visit, ACCOUNT_PATH, { notice: "That sign-in has ended." });
 }

@@ -5,8 +5,8 @@ import { SESSION } from "../../identity/cookies.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
-import type { Call } from "../../rest-gateway/auth/route.ts";
-import type { Client } from "../../rest-gateway/auth/throttle.ts";
+import { type Call, currentSignInOf, signedInBy } from "../../rest-gateway/auth/route.ts";
+import { signOut } from "../../rest-gateway/auth/sessions.ts";
 import { Parameters, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { providerOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
@@ -33,17 +33,15 @@ export const signOutInBrowser =
     await endSession(call, provider);
   };
 
-async function endSession({ auth, request, response, client }: Call, provider: Provider): Promise<void> {
+async function endSession(call: Call, provider: Provider): Promise<void> {
+  const { auth, request, response } = call;
   const { returnUrls, sessions } = auth;
   const returnTo = parseReturnTo(readParameters(searchOf(request)), returnUrls);
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
-  if (credentials.session !== null) SESSION.end(response);
-  if (session !== null) {
-    await sessions.end(session.cookie);
-    await noteLogout(auth, client, session.account.id, "session");
-  }
+  if (session !== null) await signOut(call, { id: session.account.id, session: session.id }, "local", "session");
+  else if (credentials.session !== null) SESSION.end(response);
   if (url !== null) return void response.redirect(303, url);
   if (isUnavailable) return sendSignedOut({ auth, response }, UNCONFIRMED);
   if (returnTo !== null) return void response.redirect(303, returnTo);
@@ -52,21 +50,12 @@ async function endSession({ auth, request, response, client }: Call, provider: P
 
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
 export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => {
-  const { auth, request, response, client, signedIn } = call;
-  const { returnUrls, sessionRows, sessions, forget } = auth;
+  const { auth, request, signedIn } = call;
   const provider = providerOf(call, kind);
-  const returnTo = parseReturnTo(readParameters(searchOf(request)), returnUrls);
-  const { id, caller } = signedIn;
-  const { url: location, isUnavailable } = await providerUrl(auth, provider, id, returnTo);
-  const session = caller.credential?.kind === "session" ? identityOf(request).credentials.session : null;
-  if (session !== null) {
-    await sessions.end(session);
-    SESSION.end(response);
-  } else {
-    await sessionRows.endAll(id);
-    forget(id);
-  }
-  await noteLogout(auth, client, id, session === null ? "token" : "session");
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), auth.returnUrls);
+  const { url: location, isUnavailable } = await providerUrl(auth, provider, signedIn.id, returnTo);
+  const by = signedInBy(signedIn);
+  await signOut(call, currentSignInOf(signedIn), by === "session" ? "local" : "global", by);
   return { message: isUnavailable ? "signed out, but not at the provider" : "signed out", location };
 };
 
@@ -76,9 +65,6 @@ function readParameters(search: string): Parameters {
   parameters.allowOnly(["return_to"]);
   return parameters;
 }
-
-export const noteLogout = ({ repository }: Auth, { address }: Client, userId: string, by: string) =>
-  repository.note({ event: "logout", userId, address, detail: { by } });
 
 const UNCONFIRMED = "The provider has not confirmed that you are signed out there.";
 

@@ -8,7 +8,7 @@ import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
 import { completeSignIn } from "../federated/browser.ts";
 import { COMPLETED, FOR_BROWSERS, logoutRoutes, startRoute } from "../federated/protocol-routes.ts";
 import { servicesOf } from "../federated/services.ts";
-import { signOut } from "./logout.ts";
+import { signOutBySaml } from "./logout.ts";
 import type { SamlProvider } from "./provider.ts";
 
 const SamlForm = named("SamlResponse", {
@@ -40,7 +40,7 @@ export const SAML_ROUTES: Routes = {
     handle: sendMetadata,
   }),
   ...logoutRoutes("saml", {
-    handle: signOut,
+    handle: signOutBySaml,
     parameters: [
       queryParameter("SAMLRequest", "A sign-out that the provider requests: ends all sign-ins of the user."),
       queryParameter("SAMLResponse", "The response of the provider to a sign-out that began here."),

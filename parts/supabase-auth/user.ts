@@ -1,9 +1,9 @@
-import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
-import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { Scope } from "../../rest-gateway/auth/own-sessions.ts";
-import { emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { accountOf } from "../../rest-gateway/auth/confirmation.ts";
+import { setEmail, setPassword } from "../../rest-gateway/auth/login-changes.ts";
+import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import { signOut } from "../../rest-gateway/auth/sessions.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
 import {
@@ -42,9 +42,7 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     const { userId: id, session } = signedIn;
     const languages = languagesOf(request.headers["accept-language"]);
     const mail = { ...destinationIn(call, "email_change", sent), languages };
-    const outcome = await auth.repository.changeEmail({ id, session }, email, client.address, mail).catch(refuseRaised);
-    if (outcome === "ended") throw problem("session ended");
-    if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
+    await setEmail(auth, { id, session }, email, client, mail);
   }
   if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
@@ -78,32 +76,20 @@ const WRONG = {
 } as const;
 
 /** Ends all other sessions of the user. */
-async function changePassword({ auth, client }: AuthCall, signedIn: SignedIn, password: string): Promise<void> {
-  const { passwords, publicUsers, repository } = auth;
-  const account: Account | null = await repository.accountOf(signedIn.userId);
-  if (account === null) throw problem("revoked token");
-  const hash = await passwords.hashOther(account, password, client);
-  if (await publicUsers.setPassword(account, hash, signedIn.session, client.address)) return;
-  throw problem("revoked token");
+async function changePassword({ auth, client }: AuthCall, { userId: id, session }: SignedIn, password: string) {
+  const account = await accountOf(auth, { id });
+  const hash = await auth.passwords.hashOther(account, password, client);
+  await setPassword(auth, { account, code: null }, hash, client, session);
 }
 
 /** `POST /logout?scope=` */
 export async function logOut(call: AuthCall): Promise<void> {
-  const { auth, request, client } = call;
-  const { scope = "global" } = request.query;
+  const { scope = "global" } = call.request.query;
   if (scope !== "local" && scope !== "others" && scope !== "global")
     throw invalid(`Unsupported logout scope "${String(scope).slice(0, 50)}"`);
   const signedIn = await signedInOf(call);
-  const { userId, session } = signedIn;
+  const { userId: id, session } = signedIn;
   // The password alone ends no sign-in but its own.
   if (scope === "others") requireSecondFactor(signedIn);
-  await SCOPES[scope === "global" && !hasSecondFactor(signedIn) ? "local" : scope](auth, userId, session);
-  auth.forget(userId);
-  await auth.repository.note({ event: "logout", userId, address: client.address, detail: { by: "token", scope } });
+  await signOut(call, { id, session }, scope === "global" && !hasSecondFactor(signedIn) ? "local" : scope, "token");
 }
-
-const SCOPES: Readonly<Record<Scope, (auth: Auth, id: string, session: string) => Promise<unknown>>> = {
-  local: ({ sessionRows }, id, session) => sessionRows.end(id, session),
-  others: ({ sessionRows }, id, session) => sessionRows.endOthers({ id, session }),
-  global: ({ sessionRows }, id) => sessionRows.endAll(id),
-};

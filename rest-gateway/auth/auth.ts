@@ -203,7 +203,7 @@ export function createAuth({
   const federated = createFederated?.({ ...forFederated, forget: store.forget, clock, log }) ?? null;
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
   const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
-  const sessions = new Sessions({ repository: sessionRows, cache: store.sessions });
+  const sessions = new Sessions(store.sessions);
   return {
     settings,
     url,

@@ -110,7 +110,7 @@ async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactors> {
 }
 
 /** Rejects with Problem if the account has been deleted. */
-export async function accountOf({ repository }: Auth, { id }: Owner): Promise<Account> {
+export async function accountOf({ repository }: Auth, { id }: Pick<Owner, "id">): Promise<Account> {
   const account = await repository.accountOf(id);
   if (account === null) throw problem("revoked token");
   return account;

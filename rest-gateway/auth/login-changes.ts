@@ -3,10 +3,19 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
-import { confirm, refuseAnonymous, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
+import {
+  type Confirmed,
+  confirm,
+  refuseAnonymous,
+  requireAccepted,
+  requireRecentSignIn,
+  type Wrong,
+} from "./confirmation.ts";
 import { COOKIE, issue, TOKENS } from "./issue.ts";
+import type { MailData } from "./mail/mails.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import { type Call, currentSignInOf, type Owner } from "./route.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 
 /** `POST /auth/email`: 202 if the link that the new address receives changes the e-mail; also for an address that is taken. */
@@ -20,21 +29,29 @@ export async function changeEmail(call: Call<"account", EmailChange>) {
 
 type EmailChange = z.infer<typeof EmailBody>;
 
-/** Changes the e-mail that the user signs in with, and the e-mail of the user; "pending" unless EMAIL_CONFIRM=off. */
+/** "pending" unless EMAIL_CONFIRM=off. */
 export async function replaceEmail({
   auth,
   client,
   signedIn,
-  body,
+  body: { email, ...confirmation },
 }: Pick<Call<"account", EmailChange>, "auth" | "client" | "signedIn" | "body">): Promise<"changed" | "pending"> {
-  const { email, ...confirmation } = body;
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  const outcome = await auth.repository
-    .changeEmail(currentSignInOf(signedIn), email, client.address)
-    .catch(refuseRaised);
+  return setEmail(auth, currentSignInOf(signedIn), email, client);
+}
+
+/** Changes the e-mail that the user signs in with, and the e-mail of the user. `mail` is about the e-mail that confirms it. */
+export async function setEmail(
+  { repository, forget }: Auth,
+  signIn: CurrentSignIn,
+  email: string,
+  { address }: Client,
+  mail?: MailData,
+): Promise<"changed" | "pending"> {
+  const outcome = await repository.changeEmail(signIn, email, address, mail).catch(refuseRaised);
   if (outcome === "ended") throw problem("revoked token");
   if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
-  auth.forget(signedIn.id);
+  forget(signIn.id);
   return outcome;
 }
 
@@ -57,16 +74,25 @@ async function replacePassword(
   { oldPassword: password, newPassword, code, passkey }: Passwords,
   client: Client,
 ): Promise<Account> {
-  const { repository, hashing, throttle } = auth;
   refuseAnonymous(owner);
   refuseWeak(auth, newPassword, password);
   const confirmed = await confirm(auth, owner, { password, code, passkey }, client, WRONG);
-  const hash = await hashing.inPlace(() => hashing.hash(newPassword));
-  const change = (limits: CodeLimits) =>
-    repository.changePassword(confirmed.account, hash, confirmed.code, client.address, limits);
+  const hash = await auth.hashing.inPlace(() => auth.hashing.hash(newPassword));
+  return setPassword(auth, confirmed, hash, client);
+}
+
+/** Ends what was issued to the user, but not this session; the code is not needed if it has proved the second factor. Returns the account. */
+export async function setPassword(
+  { repository, throttle, forget }: Auth,
+  confirmed: Confirmed,
+  hash: string,
+  client: Client,
+  session: string | null = null,
+): Promise<Account> {
+  const change = (limits: CodeLimits) => repository.changePassword(confirmed, hash, session, client.address, limits);
   const changed = await throttle.spendCode(change, client);
   requireAccepted(changed);
-  auth.forget(owner.id);
+  forget(confirmed.account.id);
   return changed.account;
 }
 

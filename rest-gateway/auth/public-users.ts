@@ -83,10 +83,4 @@ export class PublicUsers {
     const values = [userId, JSON.stringify(changes), String(max)];
     return this.#functions.call("merge_user_metadata($1, $2::jsonb, $3::integer)", values);
   }
-
-  /** Ends all sessions but this one. Returns false if the password or the session has changed meanwhile. */
-  setPassword({ id, passwordHash }: Account, newHash: string, session: string, address: string): Promise<boolean> {
-    const values = [id, passwordHash, newHash, session, address || null, this.#functions.now()];
-    return this.#functions.call("set_password($1, $2, $3, $4::uuid, $5::inet, $6::timestamptz)", values);
-  }
 }

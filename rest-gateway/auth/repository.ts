@@ -2,6 +2,7 @@ import type { Config } from "../../config/config.ts";
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Proof } from "../../identity/account.ts";
+import type { Confirmed } from "./confirmation.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import type { AuthLimits } from "./limits.ts";
 import { normalizedEmail } from "./login-names.ts";
@@ -12,7 +13,6 @@ import type {
   BegunLogin,
   CodeLimits,
   CodeOutcome,
-  CodeToTry,
   Login,
   LoginLimits,
   Reservation,
@@ -133,16 +133,21 @@ export class AuthRepository {
     return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
   }
 
-  /** Spends the code, which is required if a factor is enabled. Returns null while other attempts are undecided. */
+  /**
+   * Spends the code, which is required if a factor is enabled, unless the `session`, which stays, has proved it. Returns null while other
+   * attempts are undecided.
+   */
   changePassword(
-    { id, passwordHash }: Account,
+    { account: { id, passwordHash }, code }: Confirmed,
     newHash: string,
-    code: CodeToTry | null,
+    session: string | null,
     address: string,
     limits: CodeLimits,
   ): Promise<CodeOutcome<{ readonly account: Account }> | null> {
-    const values = [id, passwordHash, newHash, this.#functions.code(code, limits), address || null];
-    return this.#functions.call("change_password($1, $2, $3, $4::jsonb, $5::inet)", values);
+    const sent = this.#functions.code(code, limits);
+    const values = [id, passwordHash, newHash, sent, session, address || null, this.#functions.now()];
+    const call = "change_password($1, $2, $3, $4::jsonb, $5::uuid, $6::inet, $7::timestamptz)";
+    return this.#functions.call(call, values);
   }
 
   /** Stores another hash of the same password. Returns false if the password has changed since it was verified. */

@@ -203,6 +203,8 @@ async function signInOf({ request }: Call): Promise<Owner> {
   return { id: claims.sub, caller };
 }
 
+export const signedInBy = ({ caller }: Owner) => (caller.credential?.kind === "session" ? "session" : "token");
+
 /** What the user is signed in with. The `sid` of another issuer's token is not one of this service. */
 export const currentSignInOf = ({ id, caller: { claims, external } }: Owner): CurrentSignIn => ({
   id,

@@ -1,4 +1,6 @@
+import type { z } from "zod";
 import type { Account, Session } from "../../identity/account.ts";
+import type { LogoutBody } from "./bodies.ts";
 import type { Device } from "./device.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
 import { refuseByHook } from "./problem.ts";
@@ -6,6 +8,9 @@ import { noting, refusedByHook, settling, type VerifiedAttempt } from "./reposit
 
 /** The id of a user, and of the session that signs them in; null with Basic credentials. */
 export type CurrentSignIn = { readonly id: string; readonly session: string | null };
+
+/** Which sessions a sign-out ends: that of the caller, all others, or all. */
+export type Scope = z.infer<typeof LogoutBody>["scope"];
 
 export type NewSession = {
   readonly account: Account;
@@ -139,10 +144,6 @@ export class SessionRepository {
     return this.#functions.call(call, [bytes(cookieHash), this.#functions.now(), seconds(this.#limits.idle)]);
   }
 
-  async endCookie(cookieHash: Buffer): Promise<void> {
-    await this.#functions.call("end_cookie($1::bytea)", [bytes(cookieHash)]);
-  }
-
   /** The sessions of a user that have not ended, those that were used last first. */
   list(userId: string): Promise<readonly SessionDescription[]> {
     const values = [userId, this.#functions.now(), seconds(this.#limits.idle)];
@@ -154,15 +155,10 @@ export class SessionRepository {
     return this.#functions.call("end_session($1, $2::uuid, $3::timestamptz)", [userId, id, this.#functions.now()]);
   }
 
-  /** Ends all sessions of the user but this one. Returns false if this one has ended. */
-  endOthers({ id, session }: CurrentSignIn): Promise<boolean> {
-    const values = [id, session, this.#functions.now()];
-    return this.#functions.call("end_other_sessions($1, $2::uuid, $3::timestamptz)", values);
-  }
-
-  /** Ends all sessions of the user. */
-  async endAll(userId: string): Promise<void> {
-    await this.#functions.call("end_epoch($1)", [userId]);
+  /** Ends this session, all others, or all, and records that. Returns false if the one that would stay has ended. */
+  signOut({ id, session }: CurrentSignIn, scope: Scope, by: string, address: string): Promise<boolean> {
+    const values = [id, session, scope, by, address || null, this.#functions.now()];
+    return this.#functions.call("sign_out($1, $2::uuid, $3, $4, $5::inet, $6::timestamptz)", values);
   }
 
   /** The calls that complete a login: they delete the attempt and record the login. */

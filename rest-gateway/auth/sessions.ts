@@ -5,9 +5,9 @@ import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
-import { COOKIE, issue } from "./issue.ts";
+import { COOKIE, type IssueCall, issue } from "./issue.ts";
 import type { Call } from "./route.ts";
-import type { SessionRepository } from "./session-repository.ts";
+import type { CurrentSignIn, Scope } from "./session-repository.ts";
 import { admit } from "./tokens.ts";
 import { describeUser } from "./user.ts";
 
@@ -18,12 +18,9 @@ export async function sessionLogin(call: Call) {
   return { username, role, message: "signed in", user: describeUser(admitted.account) };
 }
 
-export async function sessionLogout({ auth, response, client: { address }, signedIn }: Call<"session">) {
-  const { cookie, account } = signedIn;
-  await auth.sessions.end(cookie);
-  SESSION.end(response);
-  const detail = { by: "session", scope: "local" };
-  await auth.repository.note({ event: "logout", userId: account.id, address, detail });
+export async function sessionLogout(call: Call<"session">) {
+  const { id: session, account } = call.signedIn;
+  await signOut(call, { id: account.id, session }, "local", "session");
   return { message: "signed out" };
 }
 
@@ -45,6 +42,21 @@ export async function readCsrfToken(call: Call) {
   return { csrfToken: csrf.of(cookie) };
 }
 
+/** Ends sign-ins of a user, and the cookie if it was one of them. Rejects with Problem. */
+export async function signOut(
+  { auth, response, client }: IssueCall,
+  signIn: CurrentSignIn,
+  scope: Scope,
+  by: "token" | "session" | "provider",
+): Promise<void> {
+  // Without a session of this service, there is no one to end or to keep.
+  if (signIn.session === null && scope !== "global") throw problem("token required");
+  const isDone = await auth.sessionRows.signOut(signIn, scope, by, client.address);
+  if (!isDone) throw problem("revoked token");
+  auth.forget(signIn.id);
+  if (by === "session" && scope !== "others") SESSION.end(response);
+}
+
 /**
  * The session of the cookie. Rejects with Problem if there is no cookie, and if its session has ended. In that case
  * the cookie is deleted, because every further request with it would be rejected.
@@ -58,37 +70,27 @@ export async function sessionOf({ auth, request, response }: Call): Promise<Curr
   throw problem("no session");
 }
 
-export type SessionsOptions = {
-  readonly repository: SessionRepository;
-  /** Sessions by the SHA-256 of their cookie, in hex. A lookup postpones the idle timeout. */
-  readonly cache: LookupCache<Session | null>;
-};
-
 /** `cookie` is its value; the database stores only its hash. */
 export type CurrentSession = Session & { readonly cookie: string };
 
 /** Sessions of browsers. */
 export class Sessions {
-  readonly #options: SessionsOptions;
+  readonly #cache: LookupCache<Session | null>;
 
-  constructor(options: SessionsOptions) {
-    this.#options = options;
+  /** By the SHA-256 of their cookie, in hex. A lookup postpones the idle timeout. */
+  constructor(cache: LookupCache<Session | null>) {
+    this.#cache = cache;
   }
 
   /** The session of the cookie; null if there is no cookie or the session has ended. */
   async of({ session: cookie }: Credentials): Promise<CurrentSession | null> {
-    const session = cookie && (await this.#options.cache.get(keyOf(cookie)));
+    const session = cookie && (await this.#cache.get(keyOf(cookie)));
     return session ? { ...session, cookie: cookie! } : null;
-  }
-
-  async end(cookie: string): Promise<void> {
-    await this.#options.repository.endCookie(hashOf(cookie));
-    this.forget(cookie);
   }
 
   /** Drops an ended session from the cache, before the database reports it. */
   forget(cookie: string): void {
-    this.#options.cache.delete(keyOf(cookie));
+    this.#cache.delete(keyOf(cookie));
   }
 }
 

@@ -34,8 +34,8 @@ test("a sign-in that has ended while a request was on its way ends no other one 
       const epoch = (await db.owner.call("auth_api.find_account", "ada")).epoch;
       const session = await signIn(db, 1, epoch, cookie, token);
       await db.owner.call("auth_api.begin_factor", 1, sealed, LATER, NOW);
-      await db.owner.call("auth_api.end_epoch", 1);
-      expect(await db.owner.call("auth_api.end_other_sessions", 1, session, NOW)).toBe(false);
+      await db.owner.call("auth_api.sign_out", 1, null, "global", "token", null, NOW);
+      expect(await db.owner.call("auth_api.sign_out", 1, session, "others", "token", null, NOW)).toBe(false);
       const enabled = await db.owner.call("auth_api.enable_factor", 1, session, sealed, sealed, 1, [], null, NOW);
       expect(enabled).toBe(false);
     }

@@ -504,19 +504,6 @@ end $$;
 comment on function auth_private.end_pending_change(auth.user_id) is
   'Ends a change of the e-mail that waits for its confirmation: one of the sign-ins that end may have requested it.';
 
-create or replace function auth_api.end_epoch(user_id auth.user_id) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.accounts as a
-  set epoch = a.epoch + 1
-  where a.user_id = end_epoch.user_id;
-
-  select auth_private.end_pending_change(end_epoch.user_id)
-$$;
-
-comment on function auth_api.end_epoch(auth.user_id) is $$
-Revokes all tokens of a user, and ends the session and a pending change of the e-mail. API keys remain valid.
-$$;
-
 create or replace function auth_private.lock_account(user_id auth.user_id, password_hash text) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -534,28 +521,35 @@ Locks an account whose password was verified; false if the password has changed 
 $$;
 
 create or replace function auth_api.change_password(
-  user_id auth.user_id, old_hash text, password_hash text, sent jsonb, address inet)
+  user_id auth.user_id, old_hash text, password_hash text, sent jsonb, session uuid, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare tried json;
 begin
-  if not auth_private.lock_account(change_password.user_id, old_hash) then
-    return json_build_object('outcome', 'changed');
+  if not auth_private.lock_account(change_password.user_id, old_hash)
+    or not auth_private.lock_sign_in(change_password.user_id, session)
+  then return json_build_object('outcome', 'changed'); end if;
+  if not exists (select from auth_private.sessions as s where s.id = session and s.aal = 2) then
+    tried := auth_private.require_code(change_password.user_id, sent);
+    if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
   end if;
-  tried := auth_private.require_code(change_password.user_id, sent);
-  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
 
   -- Read by note_account_change.
   perform set_config('request.address', coalesce(host(change_password.address), ''), true);
   update auth_private.accounts as a
   set password_hash = change_password.password_hash
   where a.user_id = change_password.user_id;
+  -- The new password has begun an epoch; another one keeps this session.
+  if session is not null then
+    perform auth_private.end_other_sign_ins(change_password.user_id, session, change_password.now);
+  end if;
   return json_build_object('outcome', 'accepted', 'account', auth_api.account_of(change_password.user_id));
 end $$;
 
-comment on function auth_api.change_password(auth.user_id, text, text, jsonb, inet) is $$
-Sets another password, which ends what was issued to the user: {outcome, account}, with the account as it is then. The
-outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
+comment on function auth_api.change_password(auth.user_id, text, text, jsonb, uuid, inet, timestamptz) is $$
+Sets another password, which ends what was issued to the user but this session, if any: {outcome, account}, with the
+account as it is then. The outcome is "changed" if the old password has changed since, the session has ended or the
+account is disabled; otherwise as require_code. No code is needed if the session has proved the second factor.
 $$;
 
 create or replace function auth_api.replace_hash(user_id auth.user_id, old_hash text, password_hash text)

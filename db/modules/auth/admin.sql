@@ -287,14 +287,11 @@ create or replace function auth_api.end_sign_ins(user_id auth.user_id, address i
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform auth_private.require_operator(end_sign_ins.user_id);
-  perform auth_private.end_other_sign_ins(end_sign_ins.user_id, null, now());
-  perform auth_private.end_pending_change(end_sign_ins.user_id);
-  perform auth_api.note_event(
-    'logout', end_sign_ins.user_id, address, '{"by": "operator", "scope": "global"}', now());
+  perform auth_api.sign_out(end_sign_ins.user_id, null, 'global', 'operator', address, now());
 end $$;
 
 comment on function auth_api.end_sign_ins(auth.user_id, inet) is
-  'Ends all tokens and sessions of a user, and a pending change of the e-mail. API keys remain valid.';
+  'Ends all sign-ins of a user, as sign_out does.';
 
 create or replace function auth_private.email_of(user_id auth.user_id) returns text
 language sql stable set search_path = ''

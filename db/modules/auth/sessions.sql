@@ -271,15 +271,25 @@ end $$;
 comment on function auth_private.end_other_sign_ins(auth.user_id, uuid, timestamptz) is
   'Ends all sign-ins of a user except this session.';
 
-create or replace function auth_api.end_other_sessions(user_id auth.user_id, session uuid, now timestamptz)
+create or replace function auth_api.sign_out(
+  user_id auth.user_id, session uuid, scope text, by text, address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  if not auth_private.lock_sign_in(end_other_sessions.user_id, session) then return false; end if;
-  perform auth_private.end_other_sign_ins(end_other_sessions.user_id, session, end_other_sessions.now);
-  perform auth_private.end_pending_change(end_other_sessions.user_id);
+  if scope = 'local' then
+    perform auth_api.end_session(sign_out.user_id, session, sign_out.now);
+  else
+    if scope = 'others' and not auth_private.lock_sign_in(sign_out.user_id, session) then return false; end if;
+    perform auth_private.end_other_sign_ins(
+      sign_out.user_id, case when scope = 'others' then session end, sign_out.now);
+    perform auth_private.end_pending_change(sign_out.user_id);
+  end if;
+  perform auth_api.note_event(
+    'logout', sign_out.user_id, sign_out.address, jsonb_build_object('by', by, 'scope', scope), sign_out.now);
   return true;
 end $$;
 
-comment on function auth_api.end_other_sessions(auth.user_id, uuid, timestamptz) is
-  'Ends all sessions of a user but this one, and a pending change of the e-mail; false if this one has ended.';
+comment on function auth_api.sign_out(auth.user_id, uuid, text, text, inet, timestamptz) is $$
+Ends this session of a user (local), all others, or all (global), and records it. All but local end a pending change of
+the e-mail too. API keys remain valid. False if the session that would stay has ended.
+$$;

@@ -190,26 +190,3 @@ end $$;
 comment on function auth_api.merge_user_metadata(auth.user_id, jsonb, integer) is $$
 Changes the metadata that a user writes: each key that is null is deleted. False if it would have more than `max` bytes.
 $$;
-
-create or replace function auth_api.set_password(
-  user_id auth.user_id, old_hash text, password_hash text, session uuid, address inet, now timestamptz)
-returns boolean
-language plpgsql volatile security definer set search_path = '' as $$
-begin
-  if not auth_private.lock_account(set_password.user_id, old_hash)
-    or not auth_private.lock_sign_in(set_password.user_id, session)
-  then return false; end if;
-  -- Read by note_account_change.
-  perform set_config('request.address', coalesce(host(set_password.address), ''), true);
-  update auth_private.accounts as a
-  set password_hash = set_password.password_hash
-  where a.user_id = set_password.user_id;
-  -- The new password has begun an epoch; another one keeps this session.
-  perform auth_private.end_other_sign_ins(set_password.user_id, session, set_password.now);
-  return true;
-end $$;
-
-comment on function auth_api.set_password(auth.user_id, text, text, uuid, inet, timestamptz) is $$
-Sets another password, and ends all sessions of the user but this one. False if the old password has changed since it
-was verified, the session has ended or the account is disabled.
-$$;

@@ -33,6 +33,8 @@ test("a link ends the session here, then at the provider, and returns to the pag
     id_token_hint: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
   });
   expect(await isSignedIn()).toBe(false);
+  const events = await client.sql("select detail from auth_private.security_events where event = 'logout'");
+  expect(events.at(-1)).toEqual({ detail: { by: "session", scope: "local" } });
 
   const back = await confirmAtProvider(location.href);
   const done = await browser.request(back.url);

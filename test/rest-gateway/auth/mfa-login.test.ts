@@ -288,7 +288,7 @@ describe("a challenge", () => {
     for (const change of [
       "update auth_private.accounts set disabled_at = now() where user_id = 1",
       "update auth_private.accounts set role = 'admin' where user_id = 1",
-      "select auth_api.end_epoch(1)",
+      "select auth_api.sign_out(1, null, 'global', 'token', null, now())",
     ]) {
       const challenge = await challengeOf();
       await sql(change);
