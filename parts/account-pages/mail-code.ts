@@ -31,8 +31,9 @@ export const showMailCode = async (visit: Visit) => sendMailCode(visit, visit.qu
 export async function signInWithMailCode(visit: Visit, form: URLSearchParams): Promise<void> {
   const to = form.get("to") ?? "";
   try {
-    const { email, code } = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, to) ?? "" });
-    await signInBrowser(visit, await mailsIn(visit.auth).admitCode(visit, email, code), visit.returnTo);
+    const sent = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, to) ?? "" });
+    const login = await mailsIn(visit.auth).takeCode(visit, sent, ["sign-in"], "wrong mail code");
+    await signInBrowser(visit, login, visit.returnTo);
   } catch (error) {
     sendMailCode(visit, to, stateAfter(error, form));
   }

@@ -7,7 +7,7 @@ import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { codeUrl, failureUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import type { Link } from "./repository.ts";
-import { admitLink } from "./sign-in.ts";
+import { takeLink } from "./sign-in.ts";
 
 // Links that sign an application in: it has requested the e-mail over another API than `/auth`, with a URL to return to.
 
@@ -61,7 +61,7 @@ export async function continueAtTarget(
   const account = user === null ? null : (await auth.repository.accountOf(user))!;
   const login = account
     ? { account, attempt: [], address: client.address, byMail: true as const }
-    : await admitLink(call, token, kind as MailCode["kind"]);
+    : await takeLink(call, token, kind as MailCode["kind"]);
   sendContinuation(call, await signedInUrl(call, wire, login, returnTo, { type }));
 }
 

@@ -6,7 +6,7 @@ import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
-import { badFields, refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { badFields } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { ConfirmationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
@@ -49,7 +49,7 @@ export async function isOwnAccount({ auth, request }: Visited, { id }: Account):
  * The epoch of the account, if the client proves with the password, or as isOwnAccount does, that it is theirs; otherwise null. A wrong
  * password counts as a failed login. Rejects with the error of `wrong`, and with Problem "too many attempts" and "busy".
  */
-export async function provedEpoch(
+async function provedEpoch(
   call: Visited & Pick<Call, "client">,
   account: Account,
   password: string | null | undefined,
@@ -63,6 +63,27 @@ export async function provedEpoch(
   return login.account.epoch;
 }
 
+/**
+ * The epoch of the account for which a confirmation keeps the password; null if it ends. The released client sends no proof. The password
+ * of a registration stays, as on the wire of Supabase, if no one could use the account before. An application that sends `password` asks
+ * for the proof of `POST /auth/confirm`. A change of the e-mail needs it.
+ */
+export async function epochFor(
+  call: Visited & Pick<Call, "client">,
+  tokenHash: Buffer,
+  password: string | null | undefined,
+): Promise<number | null> {
+  const found = await mailOf(call.auth).repository.findLink(tokenHash);
+  if (!found?.needsProof) return null;
+  const account = found.account!;
+  // With EMAIL_CONFIRM=required.
+  if (account.mustConfirm && account.email === found.email && password === undefined) return account.epoch;
+  const error = () => problem("wrong password");
+  const epoch = await provedEpoch(call, account, password, { ...WRONG, error });
+  if (epoch === null && !found.claims) throw problem("confirmation not proved");
+  return epoch;
+}
+
 const WRONG: WrongPassword = {
   event: "password_failed",
   error: () => badFields([{ field: "password", message: "password is not the one of the account" }]),
@@ -71,14 +92,12 @@ const WRONG: WrongPassword = {
 /** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
 export async function confirmEmail(call: Call<"none", z.infer<typeof ConfirmationBody>>) {
   const { auth, client, body } = call;
-  const link = await linkOf(auth, body.token);
-  if (link.kind !== "confirm") throw problem("invalid link");
+  const link = await linkOf(auth, body.token, "confirm");
   if (body.decline !== true) {
     await confirmLink(call, link, body);
     return { message: "the e-mail is confirmed" };
   }
-  const declined = await mailOf(auth).repository.declineConfirmation(hashOf(body.token), client.address);
-  if (!declined) throw problem("invalid link");
+  await mailOf(auth).repository.declineConfirmation(hashOf(body.token), client.address);
   return { message: "the request is ended: no account gets your address by it" };
 }
 
@@ -97,8 +116,7 @@ export async function confirmLink(
   if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
   const hash = newPassword === null ? null : await hashing.inPlace(() => hashing.hash(newPassword));
   const proof = { epoch, passwordHash: hash };
-  const confirmed = await repository.confirmEmail(hashOf(token), proof, client.address).catch(refuseRaised);
-  if (confirmed === null) throw problem("invalid link");
+  const confirmed = await repository.confirmEmail(hashOf(token), proof, client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.forget(String(confirmed.user));
   return String(confirmed.user);

@@ -6,7 +6,6 @@ import { operatorName } from "../../rest-gateway/auth/functions.ts";
 import { issue, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
-import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { InvitationBody } from "./bodies.ts";
@@ -40,12 +39,10 @@ async function accept({ auth, client: { address } }: Call, { token, name, passwo
   requireInvitations(auth);
   const { hashing, repository } = auth;
   auth.passwords.rules.require(password);
-  const { kind } = await linkOf(auth, token);
-  if (kind !== "invitation") throw problem("invalid link");
+  await linkOf(auth, token, "invitation");
   const passwordHash = await hashing.inPlace(() => hashing.hash(password));
   const accepted = { tokenHash: hashOf(token), name, passwordHash, address };
-  const id = await mailOf(auth).repository.acceptInvitation(accepted).catch(refuseRaised);
-  if (id === null) throw problem("invalid link");
+  const id = await mailOf(auth).repository.acceptInvitation(accepted);
   return { account: (await repository.accountOf(String(id)))!, attempt: [], address };
 }
 

@@ -1,10 +1,10 @@
 import type { CreateMails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Part } from "../../service/part.ts";
-import { markBrowser, provedEpoch } from "./confirmations.ts";
+import { markBrowser } from "./confirmations.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
 import { MailService, type OwnMails } from "./service.ts";
-import { admitCode, findMailCode } from "./sign-in.ts";
+import { takeCode } from "./sign-in.ts";
 import { Templates } from "./templates.ts";
 
 const createMails: CreateMails = (options): OwnMails => {
@@ -16,13 +16,9 @@ const createMails: CreateMails = (options): OwnMails => {
     tasks: service.tasks,
     kept: (total) => service.kept(total),
     request: requestMailFor,
-    admitCode,
-    findCode: findMailCode,
+    takeCode,
     hashOfCode: (code) => service.hashOfCode(code),
     findLink: (tokenHash) => repository.findLink(tokenHash),
-    takeToken: (...token) => repository.takeToken(...token),
-    proveMailbox: (...token) => repository.proveMailbox(...token),
-    provedEpoch,
     markBrowser,
     start: () => service.start(),
     purge: () => service.purge(),

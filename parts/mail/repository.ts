@@ -1,14 +1,17 @@
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
+import { problem } from "../../problems/problem.ts";
 import { type AuthFunctions, bytes, seconds } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type {
   AdmittedKind,
   Link as AnyLink,
   MailData,
+  MailRefusal,
   RequestedKind,
   TakenToken,
 } from "../../rest-gateway/auth/mail/mails.ts";
+import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
 import type { MailKind } from "./kinds.ts";
 
@@ -131,23 +134,19 @@ export class MailRepository {
     return this.#functions.call("reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   }
 
-  /** Takes the token of a confirmation; null if it is not valid. It stays valid if a proof is missing. */
-  confirmEmail(tokenHash: Buffer, { epoch, passwordHash }: Proof, address: string): Promise<ConfirmedEmail | null> {
-    const proof = [epoch === null ? null : String(epoch), passwordHash];
-    const values = [bytes(tokenHash), ...proof, address || null, this.#functions.now()];
-    return this.#functions.call("confirm_email($1::bytea, $2::integer, $3, $4::inet, $5::timestamptz)", values);
+  /** Takes the token of a confirmation. It stays valid if a proof is missing. */
+  confirmEmail(tokenHash: Buffer, { epoch, passwordHash }: Proof, address: string): Promise<ConfirmedEmail> {
+    return this.#take("confirm_email", tokenHash, [epoch, passwordHash], address);
   }
 
-  /** Takes the token of a confirmation whose recipient does not know the account. False if it is not valid. */
-  declineConfirmation(tokenHash: Buffer, address: string): Promise<boolean> {
-    const values = [bytes(tokenHash), address || null, this.#functions.now()];
-    return this.#functions.call("decline_confirmation($1::bytea, $2::inet, $3::timestamptz)", values);
+  /** Takes the token of a confirmation whose recipient does not know the account. */
+  declineConfirmation(tokenHash: Buffer, address: string): Promise<true> {
+    return this.#take("decline_confirmation", tokenHash, [], address);
   }
 
-  /** Takes the token that undoes a change of the e-mail, and returns the id of the user; null if it is not valid. */
-  undoEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
-    const values = [bytes(tokenHash), address || null, this.#functions.now()];
-    return this.#functions.call("undo_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  /** Takes the token that undoes a change of the e-mail, and returns the id of the user. */
+  undoEmail(tokenHash: Buffer, address: string): Promise<string | number> {
+    return this.#take("undo_email", tokenHash, [], address);
   }
 
   async invite(email: string, data: MailData, address: string): Promise<void> {
@@ -155,30 +154,37 @@ export class MailRepository {
     await this.#functions.call("invite($1, $2::jsonb, $3::inet, $4::timestamptz)", values);
   }
 
-  /** Takes the token of an invitation, and returns the id of the new user; null if it is not valid. */
-  acceptInvitation(accepted: AcceptedInvitation): Promise<string | number | null> {
-    const { tokenHash, name, passwordHash, address } = accepted;
-    const values = [bytes(tokenHash), name, passwordHash, address || null, this.#functions.now()];
-    return this.#functions.call("accept_invitation($1::bytea, $2, $3, $4::inet, $5::timestamptz)", values);
+  /** Takes the token of an invitation, and returns the id of the new user. */
+  acceptInvitation({ tokenHash, name, passwordHash, address }: AcceptedInvitation): Promise<string | number> {
+    return this.#take("accept_invitation", tokenHash, [name, passwordHash], address);
   }
 
-  /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
+  /** Takes a token of one of these kinds, for the user who is signed in, if any. */
   takeToken(
     tokenHash: Buffer,
     kinds: readonly AdmittedKind[],
+    epoch: number | null,
+    signedIn: string | null,
     address: string,
-    epoch: number | null = null,
-  ): Promise<TakenToken | null> {
-    const proof = epoch === null ? null : String(epoch);
-    const values = [bytes(tokenHash), writeArray(kinds), proof, address || null, this.#functions.now()];
-    const call = "take_mail_token($1::bytea, $2::text[], $3::integer, $4::inet, $5::timestamptz)";
-    return this.#functions.call(call, values);
+    reason: MailRefusal,
+  ): Promise<TakenToken> {
+    return this.#take("take_mail_token", tokenHash, [writeArray(kinds), epoch, signedIn], address, reason);
   }
 
-  /** Takes the token of a sign-in for a user who is signed in, and confirms the e-mail. Returns false if it is not valid. */
-  proveMailbox(tokenHash: Buffer, userId: string, address: string): Promise<boolean> {
-    const values = [bytes(tokenHash), userId, address || null, this.#functions.now()];
-    return this.#functions.call("prove_mailbox($1::bytea, $2, $3::inet, $4::timestamptz)", values);
+  /** Rejects with Problem: of this reason if the token is not valid; and for what triggers of the application raise. */
+  async #take<Taken>(
+    name: string,
+    tokenHash: Buffer,
+    given: readonly (string | number | null)[],
+    address: string,
+    reason: MailRefusal = "invalid link",
+  ): Promise<Taken> {
+    const more = given.map((value) => (value === null ? null : String(value)));
+    const values = [bytes(tokenHash), ...more, address || null, this.#functions.now()];
+    const places = values.map((_, i) => `$${i + 1}`).join();
+    const taken = await this.#functions.call<Taken | null | false>(`${name}(${places})`, values).catch(refuseUser);
+    if (taken === null || taken === false) throw problem(reason);
+    return taken;
   }
 
   /** The hash of the token that came with this code. Null for a wrong one; after this many, the code is no longer valid. */

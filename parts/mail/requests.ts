@@ -11,6 +11,7 @@ import type { FactorProof } from "../../rest-gateway/auth/second-factor.ts";
 import type { Client, CodeLimits } from "../../rest-gateway/auth/throttle.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import type { ResetBody, TokenBody } from "./bodies.ts";
+import type { MailKind } from "./kinds.ts";
 import type { Link } from "./repository.ts";
 import { mailOf } from "./service.ts";
 
@@ -62,17 +63,16 @@ const RETURN_TO = {
   message: "returnTo must be a path of this service, or a URL whose origin is in AUTH_RETURN_ORIGINS",
 };
 
-/** A link whose token is valid. Rejects with Problem. */
-export async function linkOf(auth: Auth, token: string): Promise<Link> {
+/** A link whose token is valid, and of this kind. Rejects with Problem. */
+export async function linkOf(auth: Auth, token: string, kind?: MailKind): Promise<Link> {
   const link = await mailOf(auth).repository.findLink(hashOf(token));
-  if (link === null) throw problem("invalid link");
+  if (link === null || link.kind !== (kind ?? link.kind)) throw problem("invalid link");
   return link;
 }
 
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
   const user = await mailOf(auth).repository.undoEmail(hashOf(body.token), client.address);
-  if (user === null) throw problem("invalid link");
   auth.forget(String(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
 }
@@ -81,8 +81,7 @@ export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typ
 export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
   const { token, password } = body;
   auth.passwords.rules.require(password);
-  const link = await linkOf(auth, token);
-  if (link.kind !== "reset") throw problem("invalid link");
+  const link = await linkOf(auth, token, "reset");
   await reset(auth, link, { token, password, code: proofIn(body) }, client);
   return { message: "the password is changed: sign in with it" };
 }

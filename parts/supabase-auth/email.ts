@@ -2,20 +2,19 @@ import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
 import {
+  type AdmittedKind,
   type Destination,
-  type MailCode,
   type MailData,
   mailsIn,
   type RequestedKind,
+  type SentCode,
   type SignInKind,
-  type TakenToken,
 } from "../../rest-gateway/auth/mail/mails.ts";
-import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { destinationIn } from "./destination.ts";
-import { invalid, refuseSignUp } from "./problem.ts";
+import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
 
@@ -72,10 +71,8 @@ export async function reauthenticate(call: AuthCall): Promise<object> {
 
 /** Rejects with Problem unless the code is that of an e-mail to the user. It is spent, and confirms the e-mail. */
 export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
-  const mails = mailsIn(call.auth);
-  const tokenHash = await mails.findCode(call, user.email, nonce);
-  if (tokenHash && (await mails.proveMailbox(tokenHash, userId, call.client.address))) return;
-  throw problem("nonce wrong");
+  const sent = { email: user.email, code: nonce };
+  await mailsIn(call.auth).takeCode(call, sent, ["sign-in"], "nonce wrong", { signedIn: userId });
 }
 
 async function send(
@@ -110,62 +107,16 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   if (phone) throw problem("phones off");
   const kinds = kindsOf(type);
   if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
-  // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
-  const tokenHash = link ? hashOf(link) : await mailsIn(auth).findCode(call, requireEmail(email!), code!);
-  if (tokenHash === null) throw problem("mail token invalid");
-  return verifyLink(call, tokenHash, kinds, password);
+  return signInByMail(call, link ? hashOf(link) : { email: requireEmail(email!), code: code! }, kinds, password);
 }
 
 /** Takes a token of one of these kinds, and signs its user in. */
-export async function verifyLink(
+export async function signInByMail(
   call: AuthCall,
-  tokenHash: Buffer,
-  kinds: readonly SignInKind[],
+  sent: SentCode,
+  kinds: readonly AdmittedKind[],
   password?: string | null,
 ): Promise<SessionAnswer> {
-  const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
-  const taking = mailsIn(call.auth).takeToken(tokenHash, kinds, call.client.address, epoch);
-  return startMailSession(call, await taking.catch(refuseSignUp), "mail token invalid");
-}
-
-/** With a code of the page of a link. Its token is taken only now: until then, the link can be opened again. */
-export async function grantByMailCode(call: AuthCall, { tokenHash, kind }: MailCode): Promise<SessionAnswer> {
-  const { auth, client } = call;
-  const taking = mailsIn(auth).takeToken(Buffer.from(tokenHash, "hex"), [kind], client.address);
-  return startMailSession(call, await taking.catch(refuseSignUp), "invalid sign-in code");
-}
-
-/** Rejects with a problem of this reason if no token was taken. */
-async function startMailSession(
-  call: AuthCall,
-  taken: TakenToken | null,
-  reason: "mail token invalid" | "invalid sign-in code",
-): Promise<SessionAnswer> {
-  if (taken === null) throw problem(reason);
-  const { account, token: mailToken } = taken;
-  call.auth.forget(account.id);
-  const login = { account, attempt: [], address: call.client.address, byMail: true as const, mailToken };
+  const login = await mailsIn(call.auth).takeCode(call, sent, kinds, "mail token invalid", { password });
   return issue(call, login, AUTH_SESSION);
 }
-
-/**
- * The epoch of the account for which a confirmation keeps the password; null if it ends. The released client sends no proof. The password
- * of a registration stays, as on the wire of Supabase, if no one could use the account before. An application that sends `password` asks
- * for the proof of `POST /auth/confirm`. A change of the e-mail needs it.
- */
-async function epochFor(
-  call: AuthCall,
-  tokenHash: Buffer,
-  password: string | null | undefined,
-): Promise<number | null> {
-  const found = await mailsIn(call.auth).findLink(tokenHash);
-  if (!found?.needsProof) return null;
-  const account = found.account!;
-  // With EMAIL_CONFIRM=required.
-  if (account.mustConfirm && account.email === found.email && password === undefined) return account.epoch;
-  const epoch = await mailsIn(call.auth).provedEpoch(call, account, password, WRONG);
-  if (epoch === null && !found.claims) throw problem("confirmation not proved");
-  return epoch;
-}
-
-const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };

@@ -6,7 +6,7 @@ import { failureUrl, withFragment } from "../../rest-gateway/auth/wires.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import type { AuthCall } from "./call.ts";
 import { returnToIn } from "./destination.ts";
-import { kindsOf, verifyLink } from "./email.ts";
+import { kindsOf, signInByMail } from "./email.ts";
 import { BROWSER_WIRE, fragmentOf, WIRE } from "./wire.ts";
 
 /**
@@ -28,7 +28,7 @@ export async function openLink(call: AuthCall): Promise<void> {
     const { returnTo = null, application } = link!.data;
     const target = asked ?? returnTo;
     if (application?.isDirect && target !== null && request.method === "GET") {
-      const session = await verifyLink(call, hashOf(token), kinds);
+      const session = await signInByMail(call, hashOf(token), kinds);
       const values = { ...fragmentOf(session), type: application.type };
       return response.redirect(303, withFragment(BROWSER_WIRE, target, values));
     }

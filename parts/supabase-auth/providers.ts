@@ -3,12 +3,11 @@ import type { ProviderSettings } from "../../config/provider-entry.ts";
 import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
-import type { MailCode } from "../../rest-gateway/auth/mail/mails.ts";
+import { type MailCode, mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { challengeOf } from "./destination.ts";
-import { grantByMailCode } from "./email.ts";
 import { linkingOf, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
@@ -96,7 +95,10 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth_code: code, code_verifier: verifier } = await readAuthBody(request, auth.limits, PkceGrant);
   if (!code || !verifier) throw invalid("invalid request: both auth code and code verifier should be non-empty");
   const mail = await auth.codes.take<MailCode>(code, "mail", verifier);
-  if (mail !== null) return grantByMailCode(call, mail);
+  // The token is taken only now: until then, the link can be opened again.
+  const tokenHash = mail && Buffer.from(mail.tokenHash, "hex");
+  const login = tokenHash && (await mailsIn(auth).takeCode(call, tokenHash, [mail.kind], "invalid sign-in code"));
+  if (login !== null) return issue(call, login, AUTH_SESSION);
   if (auth.federated === null) throw problem("invalid sign-in code");
   return issue(call, await auth.federated.admitCode(code, verifier, client), AUTH_SESSION);
 }

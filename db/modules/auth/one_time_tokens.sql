@@ -381,11 +381,12 @@ confirmed e-mail.
 $$;
 
 create or replace function auth_api.take_mail_token(
-  token_hash bytea, kinds text[], proved_epoch integer, address inet, now timestamptz)
+  token_hash bytea, kinds text[], proved_epoch integer, signed_in auth.user_id, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   found_token auth_private.one_time_tokens;
+  taken auth_private.one_time_tokens;
   confirmed json;
   account json;
 begin
@@ -411,37 +412,23 @@ begin
   end if;
   -- A confirmation without a proof is like any other link: it shows whose the mailbox is, and not whose the password.
   if found_token.kind <> 'confirm' or confirmed ->> 'outcome' = 'unproved' then
-    account := auth_private.admit_by_mail(
-      auth_private.take_token(take_mail_token.token_hash, found_token.kind, take_mail_token.now),
-      take_mail_token.address,
-      take_mail_token.now);
+    taken := auth_private.take_token(take_mail_token.token_hash, found_token.kind, take_mail_token.now);
+    if signed_in is null then
+      account := auth_private.admit_by_mail(taken, take_mail_token.address, take_mail_token.now);
+    elsif taken.user_id = signed_in then
+      perform auth_private.confirm_account(signed_in, take_mail_token.address, take_mail_token.now);
+      account := auth_api.account_of(signed_in);
+    end if;
   end if;
   if account is null then return null; end if;
   return json_build_object('account', account, 'token', to_json(found_token));
 end $$;
 
-comment on function auth_api.take_mail_token(bytea, text[], integer, inet, timestamptz) is $$
+comment on function auth_api.take_mail_token(bytea, text[], integer, auth.user_id, inet, timestamptz) is $$
 Takes a token of one of these kinds, which all show whose the mailbox is: {account, token}, the account that signs in,
 as account_of returns it, and what return_mail_token stores again. Null if the token is not valid. The token of a
-confirmation leaves the password only with a proof, as for confirm_email.
-$$;
-
-create or replace function auth_api.prove_mailbox(
-  token_hash bytea, user_id auth.user_id, address inet, now timestamptz)
-returns boolean
-language plpgsql volatile security definer set search_path = '' as $$
-declare
-  token constant auth_private.one_time_tokens := auth_private.take_token(
-    prove_mailbox.token_hash, 'sign-in', prove_mailbox.now);
-begin
-  if token.user_id is distinct from prove_mailbox.user_id then return false; end if;
-  perform auth_private.confirm_account(token.user_id, prove_mailbox.address, prove_mailbox.now);
-  return true;
-end $$;
-
-comment on function auth_api.prove_mailbox(bytea, auth.user_id, inet, timestamptz) is $$
-Takes the token of a sign-in by e-mail in place of a recent sign-in of a user who is signed in. The session and the
-mailbox together prove the account, so the e-mail is confirmed and nothing ends. False if the token is not valid.
+confirmation leaves the password only with a proof, as for confirm_email. A user who is signed in takes only their own:
+the session and the mailbox together prove the account, so the e-mail is confirmed and nothing ends.
 $$;
 
 create or replace function auth_api.return_mail_token(token jsonb, user_id auth.user_id, epoch integer) returns void

@@ -6,7 +6,6 @@ import { problem } from "../../../problems/problem.ts";
 import type { Auth } from "../auth.ts";
 import type { AuthFunctions } from "../functions.ts";
 import type { AuthLimits } from "../limits.ts";
-import type { WrongPassword } from "../passwords.ts";
 import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 
@@ -26,33 +25,21 @@ export type Mails = {
     destination: Destination,
     newUser?: MailData["newUser"],
   ): Promise<void>;
-  /** The sign-in with the code of an e-mail. */
-  admitCode(call: MailCall, email: string, code: string): Promise<AdmittedLogin>;
-  /** The hash of the token whose code an address has received. Null for a wrong one, which counts as a failed login. */
-  findCode(call: MailCall, email: string, code: string): Promise<Buffer | null>;
+  /**
+   * The sign-in of the user who has shown that the mailbox is theirs: takes a token of one of these kinds, by the hash of the link, or by a
+   * code. A wrong code counts as a failed login. Otherwise rejects with a problem of this reason.
+   */
+  takeCode(
+    call: MailCall,
+    sent: SentCode,
+    kinds: readonly AdmittedKind[],
+    reason: MailRefusal,
+    proof?: MailProof,
+  ): Promise<AdmittedLogin>;
   /** A keyed hash: there are so few codes that another one would be reversed at once. */
   hashOfCode(code: string): Buffer;
   /** The token of a link, which stays valid. */
   findLink(tokenHash: Buffer): Promise<Link | null>;
-  /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
-  takeToken(
-    tokenHash: Buffer,
-    kinds: readonly AdmittedKind[],
-    address: string,
-    epoch?: number | null,
-  ): Promise<TakenToken | null>;
-  /** Takes the token of a sign-in for a user who is signed in, and confirms the e-mail. Returns false if it is not valid. */
-  proveMailbox(tokenHash: Buffer, userId: string, address: string): Promise<boolean>;
-  /**
-   * The epoch of the account, if the client proves with the password, or by its browser or sign-in, that it is theirs; otherwise null.
-   * A wrong password counts as a failed login.
-   */
-  provedEpoch(
-    call: MailCall,
-    account: Account,
-    password: string | null | undefined,
-    wrong: WrongPassword,
-  ): Promise<number | null>;
   /**
    * The browser that has registered an account confirms its e-mail without the password. With EMAIL_CONFIRM=required, because otherwise
    * it is signed in. `userId` is null for an e-mail that is taken, whose response is the same.
@@ -65,7 +52,19 @@ export type Mails = {
   close(): void;
 };
 
-type MailCall = Pick<Call, "request" | "client"> & { readonly auth: Auth };
+export type MailCall = Pick<Call, "request" | "client"> & { readonly auth: Auth };
+
+export type SentCode = Buffer | { readonly email: string; readonly code: string };
+
+/** The password, at a confirmation; and the user, if one is signed in: the e-mail is confirmed then, and nothing ends. */
+export type MailProof = { readonly password?: string | null | undefined; readonly signedIn?: string };
+
+export type MailRefusal =
+  | "wrong mail code"
+  | "invalid link"
+  | "mail token invalid"
+  | "invalid sign-in code"
+  | "nonce wrong";
 
 /**
  * The kinds of e-mails that a request without a sign-in may ask for. What is sent in their place depends on the account; "change" is

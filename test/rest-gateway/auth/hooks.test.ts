@@ -244,6 +244,20 @@ describe("after_sign_in", () => {
     await client.sql("delete from internal.letters");
   });
 
+  test("before_sign_up refuses the user whom the code of an e-mail creates, with its message, and does not spend the code", async () => {
+    const email = "gus@test.example";
+    const apikey = client.service().service.tokens.issueKey("anon");
+    await client.sql("select auth.use_hook('before_sign_up', 'internal.check_domain(jsonb)')");
+    expect((await post("/auth/v1/otp", { email }, { apikey })).status).toBe(200);
+    await expect.poll(() => client.sql("select from internal.letters"), { timeout: 120_000 }).toHaveLength(1);
+    const [letter] = await client.sql("delete from internal.letters returning message");
+    const signIn = () => post("/auth/login/code", { email, code: letter!.message.values.code });
+    const { status, json } = await signIn();
+    expect([status, json.error.message]).toEqual([403, "only employees may sign up"]);
+    await client.sql("select auth.use_hook('before_sign_up', null)");
+    expect((await signIn()).status).toBe(200);
+  });
+
   test("does not make the link of a refused sign-in valid again after the account has changed", async () => {
     const { rows } = await client.service().database.owner.query(
       `with token as (
