@@ -42,6 +42,21 @@ test("a sign-in that has ended while a request was on its way ends no other one 
     expect(await db.owner.call("auth_api.find_account", "ada")).toMatchObject({ hasFactor: false, epoch: 2 });
   }));
 
+test("a change of the password needs the code unless its session has proved the second factor", () =>
+  inTransaction(async (db) => {
+    const sealed = Buffer.from("sealed");
+    const find = () => db.owner.call("auth_api.find_account", "ada");
+    const proved = await signIn(db, 1, (await find()).epoch, null, hash(1));
+    await db.owner.call("auth_api.begin_factor", 1, sealed, LATER, NOW);
+    await db.owner.call("auth_api.enable_factor", 1, proved, sealed, sealed, 1, [], null, NOW);
+    const { epoch, passwordHash } = await find();
+    const change = (session: string | null) =>
+      db.owner.call("auth_api.change_password", 1, passwordHash, HASH, null, session, null, NOW);
+    for (const session of [null, await signIn(db, 1, epoch, null, hash(2))])
+      expect(await change(session)).toEqual({ outcome: "missing" });
+    expect(await change(proved)).toMatchObject({ outcome: "accepted", account: { passwordHash: HASH } });
+  }));
+
 test("what an access token must match names only the revoked sessions whose tokens may still be valid", () =>
   inTransaction(async (db) => {
     const [own] = [await signIn(db, 1, 0, null, hash(1)), await signIn(db, 1, 0, null, hash(2))];
