@@ -1,6 +1,6 @@
-import type { Setting } from "../db/catalog/catalog.ts";
+import type { RowPolicy, Setting } from "../db/catalog/catalog.ts";
+import { COMMAND, conditionFor } from "../db/catalog/policies.ts";
 import type { Database } from "../db/database.ts";
-import { conditionFor, type Policy } from "../db/rights/policies.ts";
 import { quoteIdentifier } from "../db/sql.ts";
 import type { Identity } from "../db/transaction/identity.ts";
 import { notPossible } from "./problem.ts";
@@ -13,7 +13,7 @@ type MessageAccess = {
   /** Whether row-level security applies to the role. */
   readonly isRestricted: boolean;
   /** Those that apply to the role. */
-  readonly policies: readonly Pick<Policy, "command" | "isPermissive" | "using" | "check">[];
+  readonly policies: readonly Omit<RowPolicy, "name" | "roles">[];
 };
 
 /** What a caller may do with messages of each extension. */
@@ -31,8 +31,7 @@ const ACCESS = `
     'isRestricted', row_security_active(c.oid),
     'policies', array(
       select json_build_object(
-        'command', case p.polcmd when 'r' then 'select' when 'a' then 'insert' when '*' then 'all' else 'other' end,
-        'isPermissive', p.polpermissive,
+        'command', ${COMMAND}, 'isPermissive', polpermissive, 'isLocked', false,
         'using', pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid)
       )
       from pg_policy as p
@@ -85,7 +84,8 @@ export class MessagePolicies {
     if (text === null) throw notPossible(WITHOUT_TABLE);
     const { mayRead, mayWrite, isRestricted, policies } = JSON.parse(text) as MessageAccess;
     if (!mayRead && !mayWrite) return { broadcast: NONE, presence: NONE };
-    const condition = (command: "select" | "insert") => (isRestricted ? conditionFor(command, policies) : "true");
+    const condition = (command: "select" | "insert") =>
+      isRestricted ? (conditionFor(command, policies) ?? "false") : "true";
     const read = mayRead ? condition("select") : "false";
     const write = mayWrite ? condition("insert") : "false";
     const path = this.#options.searchPath.map(quoteIdentifier).join(", ");

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { COMMAND } from "../catalog/policies.ts";
 import { quoteIdentifier } from "../sql.ts";
 
 /** A table or view that callers may be granted. */
@@ -158,7 +159,7 @@ const POLICIES = `
   union all
   select concat(
     quote_ident(polname), case when not polpermissive then ' as restrictive' end, ' for ',
-    case polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete' else 'all' end, ' to ',
+    ${COMMAND}, ' to ',
     (select string_agg(case role when 0 then 'public' else quote_ident(pg_get_userbyid(role)) end, ', ' order by pg_get_userbyid(role))
      from unnest(polroles) as role),
     ' using (' || pg_get_expr(polqual, polrelid) || ')', ' with check (' || pg_get_expr(polwithcheck, polrelid) || ')')

@@ -120,18 +120,24 @@ export type RowSecurity = {
   readonly isEnabled: boolean;
   /** Whether it applies to the owner too. */
   readonly isForced: boolean;
-  /** The policies for reading. */
-  readonly policies: readonly ReadPolicy[];
+  readonly policies: readonly RowPolicy[];
 };
 
-/** `create policy … for select using (…)`, or for all commands. */
-export type ReadPolicy = {
+export type PolicyCommand = "all" | TablePrivilege;
+
+/** `create policy … for select using (…)` */
+export type RowPolicy = {
   readonly name: string;
+  readonly command: PolicyCommand;
   readonly isPermissive: boolean;
   /** The roles that it applies to, possibly "public". */
   readonly roles: ReadonlySet<string>;
-  /** SQL text; null if it could not be read, because another transaction had locked one of its tables. */
-  readonly condition: string | null;
+  /** SQL text of the condition for rows that exist; null if there is none. All names are qualified. */
+  readonly using: string | null;
+  /** SQL text of the condition for rows that are written; null if there is none, and USING applies. */
+  readonly check: string | null;
+  /** Whether both texts could not be read, because another transaction had locked a table that they name. */
+  readonly isLocked: boolean;
 };
 
 export type TablePrivilege = "select" | "insert" | "update" | "delete";

@@ -9,6 +9,7 @@ import {
   tableOf,
 } from "./catalog.ts";
 import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "./grants.ts";
+import { conditionFor, policiesFor } from "./policies.ts";
 
 /** What a role may use of a table. Policies restrict the rows. */
 export type TableExposure = {
@@ -99,9 +100,12 @@ export const messagesFor = (catalog: Catalog, role: string): MessageContext => (
   mayRead: (table) => readsTable(catalog, role, table),
 });
 
-/** Whether the role can read these columns of every row of the table. */
-export function readsEveryRow(catalog: Catalog, role: Role, table: Table, columns: readonly string[]): boolean {
-  return readsColumns(catalog, role.name, table, columns) && seesEveryRow(role, table);
+/** Whether the role can read these columns of every row of the table: of policies, only the condition `true` is certain to hold. */
+export function readsEveryRow(catalog: Catalog, { name }: Role, table: Table, columns: readonly string[]): boolean {
+  const policies = policiesFor(catalog, name, table);
+  return (
+    readsColumns(catalog, name, table, columns) && (policies === null || conditionFor("select", policies) === "true")
+  );
 }
 
 /** Whether the role can read these columns of the rows that it sees. */
@@ -112,16 +116,4 @@ export function readsColumns(catalog: Catalog, role: string, table: Table, colum
     return column !== undefined && mayUseColumn(catalog, role, table, column, "select");
   };
   return mayUseSchema(catalog, role, schema) && columns.every(mayRead);
-}
-
-/** Whether no policy hides a row of the table from the role: only the condition `true` is certain to hold. */
-function seesEveryRow({ bypassesRowSecurity, inherits }: Role, { rowSecurity, owner }: Table): boolean {
-  const { isEnabled, isForced, policies } = rowSecurity;
-  if (!isEnabled || bypassesRowSecurity || (!isForced && inherits.has(owner))) return true;
-  const applied = policies.filter(({ roles }) => !roles.isDisjointFrom(inherits));
-  const certain = applied.filter(({ condition }) => condition === "true");
-  return (
-    certain.some(({ isPermissive }) => isPermissive) &&
-    applied.every((policy) => policy.isPermissive || certain.includes(policy))
-  );
 }

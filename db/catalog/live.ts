@@ -114,7 +114,7 @@ export class LiveCatalog {
     this.loads.seconds = (performance.now() - start) / 1000;
     this.loads.succeeded++;
     // The lock on the tables of a policy may end without a change of the database.
-    if (text.policies.includes('"condition":null')) this.#reads.later();
+    if (text.policies.includes('"isLocked":true')) this.#reads.later();
     const digest = digestOf(text);
     if (this.#digest === digest) return;
     const catalog = await buildCatalog(await parseCatalog(text), (this.#current?.version ?? 0) + 1);

@@ -1,12 +1,13 @@
 import { COMMAND } from "../../config/command.ts";
 import type { Catalog, DatabaseFunction, Role } from "../../db/catalog/catalog.ts";
 import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
+import { policiesFor } from "../../db/catalog/policies.ts";
 import type { Advice, Finding } from "../../db/findings/finding.ts";
-import { appliesTo, type Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import { selectField } from "./caller-form.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";
+import { POLICY_CELLS, policyCells } from "./rights.ts";
 
 export type AccessOptions = {
   catalog(): Catalog;
@@ -15,7 +16,6 @@ export type AccessOptions = {
   readonly anonymousRole: string;
   /** Null where the advisor is off, or has not run yet. */
   advice(): Advice | null;
-  policies(): Promise<readonly Policy[]>;
 };
 
 /** The most tables, functions and policies on one page. */
@@ -27,7 +27,7 @@ export const accessView = (options: AccessOptions): View => ({
   path: `${CONSOLE}/access`,
   name: "Access",
   icon: "access",
-  async render({ query }) {
+  render({ query }) {
     const roles = options.roles();
     const role = roles.find(({ name }) => name === (query.get("role") ?? options.anonymousRole)) ?? roles[0];
     const search = (query.get("q") ?? "").slice(0, 63);
@@ -40,17 +40,19 @@ ${selectField({ name: "role", label: "Role", values: roles.map(({ name }) => nam
 <label for="q">Name contains</label><input id="q" name="q" value="${search}" maxlength="63">
 <button>Show</button>
 </form>
-${role ? await exposure(role, search, options) : html`<p>The logins of the service may not become any role.</p>`}`;
+${role ? exposure(role, search, options) : html`<p>The logins of the service may not become any role.</p>`}`;
   },
 });
 
-async function exposure(role: Role, search: string, { catalog, policies }: AccessOptions): Promise<Html> {
+function exposure(role: Role, search: string, { catalog }: AccessOptions): Html {
   const { tables, functions } = exposureOf(catalog(), role.name);
   const matches = (name: string) => name.toLowerCase().includes(search.toLowerCase());
   const shown = tables.filter((each) => matches(each.table.name));
-  const names = new Set(shown.map((each) => `${each.table.schema}.${each.table.name}`));
-  const applied = (await policies()).filter(
-    (policy) => names.has(`${policy.schema}.${policy.table}`) && appliesTo(policy, role.inherits),
+  const applied = shown.flatMap(({ table }) =>
+    (policiesFor(catalog(), role.name, table) ?? []).map((policy) => [
+      html`<code>${table.schema}.${table.name}</code>`,
+      ...policyCells(policy),
+    ]),
   );
   const others = [...role.inherits].filter((name) => name !== role.name && name !== "public");
   return html`
@@ -60,11 +62,11 @@ ${role.bypassesRowSecurity ? html`<p class="warn">Row-level security does not ap
 ${list(shown, "table", (rows) =>
   records(
     ["Table", "Rows", "Read", "Insert", "Update", "Delete"],
-    rows.map((each) => tableRow(each, role, applied)),
+    rows.map((each) => tableRow(each, role, catalog())),
   ),
 )}
 <h3>Policies</h3>
-${list(applied, "policy", (rows) => records(["Policy", "For", "Rows that exist (using)", "Rows that are written (check)"], rows.map(policyRow)))}
+${list(applied, "policy", (rows) => records(["Table", ...POLICY_CELLS], rows))}
 <h3>Functions</h3>
 ${list(
   functions.filter(({ name }) => matches(name)),
@@ -81,16 +83,13 @@ function list<Item>(items: readonly Item[], noun: string, render: (items: readon
   return html`${render(items.slice(0, MAX_SHOWN))}${note}`;
 }
 
-function tableRow(
-  { table: { schema, name, rowSecurity, kind }, columns, isDeletable }: TableExposure,
-  role: Role,
-  policies: readonly Policy[],
-): readonly Value[] {
-  const count = policies.filter((policy) => policy.schema === schema && policy.table === name).length;
-  const isRestricted = rowSecurity.isEnabled && !role.bypassesRowSecurity;
-  const rows = !isRestricted
-    ? html`<span class="${rowSecurity.isEnabled || kind.includes("view") ? "muted" : "warn"}">all${kind === "table" ? "" : ` (${kind})`}</span>`
-    : html`${count === 0 ? html`<span class="warn">none: no policy</span>` : `by ${count} ${count === 1 ? "policy" : "policies"}`}`;
+function tableRow({ table, columns, isDeletable }: TableExposure, role: Role, catalog: Catalog): readonly Value[] {
+  const { schema, name, rowSecurity, kind } = table;
+  const count = policiesFor(catalog, role.name, table)?.length;
+  const rows =
+    count === undefined
+      ? html`<span class="${rowSecurity.isEnabled || kind.includes("view") ? "muted" : "warn"}">all${kind === "table" ? "" : ` (${kind})`}</span>`
+      : html`${count === 0 ? html`<span class="warn">none: no policy</span>` : `by ${count} ${count === 1 ? "policy" : "policies"}`}`;
   const cell = (names: readonly string[] | "all") => (names === "all" ? "all columns" : names.join(", "));
   const { select, insert, update } = columns;
   return [
@@ -102,21 +101,6 @@ function tableRow(
     isDeletable ? "yes" : "",
   ];
 }
-
-const policyRow = ({
-  schema,
-  table: name,
-  name: policy,
-  command,
-  isPermissive,
-  using,
-  check,
-}: Policy): readonly Value[] => [
-  html`<code>${schema}.${name}</code><br>${policy}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}`,
-  command,
-  using && html`<code>${using}</code>`,
-  check && html`<code>${check}</code>`,
-];
 
 const functionRow = ({ schema, name, arguments: all, volatility }: DatabaseFunction): readonly Value[] => [
   html`<code>${schema}.${name}(${all.map((each) => `${each.name} ${each.type}`.trim()).join(", ")})</code>`,

@@ -1,8 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Table } from "../../db/catalog/catalog.ts";
 import { callerRoles } from "../../db/catalog/exposure.ts";
-import { retryLocked } from "../../db/follow/lock-retries.ts";
-import { readPolicies } from "../../db/rights/policies.ts";
 import { readActivity } from "../../db/transaction/activity.ts";
 import { Trial } from "../../db/transaction/trial.ts";
 import { operatorAccess } from "../../http/operations/operator.ts";
@@ -20,7 +18,7 @@ import { accessView } from "./access.ts";
 import { activityView } from "./activity.ts";
 import type { SendRequest } from "./admin-api.ts";
 import type { AsOptions } from "./caller-form.ts";
-import { consolePages, SIGN_IN } from "./console.ts";
+import { consolePages, SIGN_IN, type View } from "./console.ts";
 import { dataView } from "./data.ts";
 import { eventsView } from "./events.ts";
 import { type InProcessRequest, sendInProcess } from "./in-process.ts";
@@ -58,20 +56,17 @@ function createConsole(core: Core): HttpInterface {
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => core.catalog.current;
-  const roles = () => callerRoles(catalog(), logins);
-  const policies = () => retryLocked(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
-  const advice = () => findings.advice;
-  const access = accessView({
-    catalog,
-    roles,
-    anonymousRole: config.dbAnonRole,
-    advice,
-    policies,
+  // Not all changes of grants and policies are announced.
+  const fresh = ({ render, ...view }: View): View => ({
+    ...view,
+    render: (input) => core.catalog.refreshIfStale().then(() => render(input)),
   });
+  const roles = () => callerRoles(catalog(), logins);
+  const advice = () => findings.advice;
+  const access = accessView({ catalog, roles, anonymousRole: config.dbAnonRole, advice });
   const schema = schemaView({
     catalog,
     roles,
-    policies,
     sizes: () => readSizes(database.catalog, [...catalog().schemas.keys()]),
     indexes: (table) => readIndexes(database.catalog, table),
   });
@@ -98,10 +93,10 @@ function createConsole(core: Core): HttpInterface {
   };
   const changes = new MissingChangeCheck({
     ...{ rights: core.rights, access: check, anonymousRole: config.dbAnonRole },
-    ...{ logins, policies, readSetup },
+    ...{ logins, readSetup },
   });
   const why = whyView({
-    ...{ ...as, catalog, check, policies, changes },
+    ...{ ...as, catalog, check, changes },
     filterLimits: () => core.rights.filterLimits,
     loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
   });
@@ -121,7 +116,7 @@ function createConsole(core: Core): HttpInterface {
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, schema, dataPage, trial, why, live, activity, ...ofAccounts, ...keptMails],
+    views: [...[access, schema, why].map(fresh), dataPage, trial, live, activity, ...ofAccounts, ...keptMails],
     links: core.links,
     applicationLinks: core.application.consoleLinks,
     // ADMIN_PORT does not serve the page.

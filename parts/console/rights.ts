@@ -1,13 +1,10 @@
-import type { Role, Table } from "../../db/catalog/catalog.ts";
+import type { Catalog, Role, RowPolicy } from "../../db/catalog/catalog.ts";
 import type { TableExposure } from "../../db/catalog/exposure.ts";
-import { appliesTo, type Policy } from "../../db/rights/policies.ts";
+import { policiesFor } from "../../db/catalog/policies.ts";
 import { html, type Value } from "../../http/pages/html.ts";
 
-export const policiesOf = (table: Table, policies: readonly Policy[]): readonly Policy[] =>
-  policies.filter((policy) => policy.schema === table.schema && policy.table === table.name);
-
 /** `read, insert 3` and below it `all rows`, `by 2 policies` or `no rows` */
-export function rightsOf(exposure: TableExposure | null, role: Role, policies: readonly Policy[]): Value {
+export function rightsOf(exposure: TableExposure | null, role: Role, catalog: Catalog): Value {
   if (exposure === null) return null;
   const { table, columns, isDeletable } = exposure;
   const words = [
@@ -18,14 +15,19 @@ export function rightsOf(exposure: TableExposure | null, role: Role, policies: r
     }),
     ...(isDeletable ? ["delete"] : []),
   ];
-  const count = policiesOf(table, policies).filter((policy) => appliesTo(policy, role.inherits)).length;
-  const isRestricted = table.rowSecurity.isEnabled && !role.bypassesRowSecurity;
-  const rows = !isRestricted
-    ? "all rows"
-    : count === 0
-      ? "no rows"
-      : `by ${count} ${count === 1 ? "policy" : "policies"}`;
-  const look =
-    rows === "no rows" || (!isRestricted && !role.bypassesRowSecurity && table.kind === "table") ? "warn" : "muted";
+  const count = policiesFor(catalog, role.name, table)?.length;
+  const rows =
+    count === undefined ? "all rows" : count === 0 ? "no rows" : `by ${count} ${count === 1 ? "policy" : "policies"}`;
+  const isOpen = count === undefined && !role.bypassesRowSecurity && table.kind === "table";
+  const look = count === 0 || isOpen ? "warn" : "muted";
   return html`${words.join(", ")}<br><small class="${look}">${rows}</small>`;
+}
+
+/** The columns of a policy beside its table and roles. */
+export const POLICY_CELLS = ["Policy", "For", "Rows that exist (using)", "Rows that are written (check)"];
+
+export function policyCells({ name, command, isPermissive, using, check, isLocked }: RowPolicy): readonly Value[] {
+  const clause = (text: string | null) => (isLocked ? "locked: reload the page" : text && html`<code>${text}</code>`);
+  const mark = isPermissive ? null : html` <strong class="warn">restrictive</strong>`;
+  return [html`${name}${mark}`, command, clause(using), clause(check)];
 }

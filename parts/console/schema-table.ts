@@ -2,27 +2,24 @@ import type { Catalog, Column, Relationship, Role, Table } from "../../db/catalo
 import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
-import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import { backToAll, drawing, linkTo, nameOf } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
-import { policiesOf, rightsOf } from "./rights.ts";
+import { POLICY_CELLS, policyCells, rightsOf } from "./rights.ts";
 import type { Index } from "./storage.ts";
 
 export type TableOptions = {
   catalog(): Catalog;
   /** The roles of callers. */
   roles(): readonly Role[];
-  policies(): Promise<readonly Policy[]>;
   /** Null while a table is locked. */
   indexes(table: Table): Promise<readonly Index[] | null>;
 };
 
 /** The page of one table: its neighbours, columns, keys, indexes, policies, and what each role may do. */
 export async function tablePage(table: Table, tables: readonly Table[], options: TableOptions): Promise<Html> {
-  const [indexes, policies] = await Promise.all([options.indexes(table), options.policies()]);
-  const own = policiesOf(table, policies);
+  const indexes = await options.indexes(table);
   const name = nameOf(table);
   return html`
 ${backToAll}
@@ -38,9 +35,9 @@ ${table.uniqueKeys.length + table.relationships.length === 0 ? null : records(["
 <h2>Indexes</h2>
 ${indexesOf(indexes)}
 <h2>Policies</h2>
-${policiesTable(table, own)}
+${policiesTable(table)}
 <h2>Who may what</h2>
-${records(["Role", "May", "Read", "Insert", "Update"], rightsRows(table, policies, options))}`;
+${records(["Role", "May", "Read", "Insert", "Update"], rightsRows(table, options))}`;
 }
 
 /** The table, those that it refers to, and those that refer to it. */
@@ -95,29 +92,18 @@ function indexesOf(indexes: readonly Index[] | null): Html {
   );
 }
 
-function policiesTable({ rowSecurity, kind }: Table, policies: readonly Policy[]): Html {
+function policiesTable({ rowSecurity: { isEnabled, policies }, kind }: Table): Html {
   if (kind.includes("view")) return html`<p>A view has none: the policies of its tables apply.</p>`;
-  if (!rowSecurity.isEnabled)
-    return html`<p class="warn">Row-level security is off: a role with a grant may use every row.</p>`;
+  if (!isEnabled) return html`<p class="warn">Row-level security is off: a role with a grant may use every row.</p>`;
   if (policies.length === 0)
     return html`<p class="warn">No policy: only roles that bypass row-level security may use a row.</p>`;
   return records(
-    ["Policy", "For", "Roles", "Rows that exist (using)", "Rows that are written (check)"],
-    policies.map(({ name, command, isPermissive, roles, using, check }) => [
-      html`${name}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}`,
-      command,
-      roles.join(", "),
-      using && html`<code>${using}</code>`,
-      check && html`<code>${check}</code>`,
-    ]),
+    [...POLICY_CELLS, "Roles"],
+    policies.map((policy) => [...policyCells(policy), [...policy.roles].join(", ")]),
   );
 }
 
-function rightsRows(
-  table: Table,
-  policies: readonly Policy[],
-  { catalog, roles }: TableOptions,
-): readonly (readonly Value[])[] {
+function rightsRows(table: Table, { catalog, roles }: TableOptions): readonly (readonly Value[])[] {
   const all = catalog();
   const schema = all.schemas.get(table.schema)!;
   return roles().map((role) => {
@@ -127,6 +113,6 @@ function rightsRows(
     const isNothing = !exposure?.isDeletable && [select, insert, update].every((each) => each.length === 0);
     if (exposure === null || isNothing) return [link, "nothing", "", "", ""];
     const columns = (names: readonly string[] | "all") => (names === "all" ? "all columns" : names.join(", "));
-    return [link, rightsOf(exposure, role, policies), columns(select), columns(insert), columns(update)];
+    return [link, rightsOf(exposure, role, all), columns(select), columns(insert), columns(update)];
   });
 }

@@ -1,13 +1,12 @@
 import type { Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
-import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, records, type Value } from "../../http/pages/html.ts";
 import type { View } from "./console.ts";
 import { allTables } from "./data-request.ts";
 import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
-import { policiesOf, rightsOf } from "./rights.ts";
+import { rightsOf } from "./rights.ts";
 import { type TableOptions, tablePage } from "./schema-table.ts";
 import type { TableSize } from "./storage.ts";
 
@@ -39,20 +38,19 @@ export const schemaView = (options: SchemaOptions): View => ({
 async function listPage(search: string, tables: readonly Table[], options: SchemaOptions): Promise<Html> {
   const matching = tables.filter((table) => nameOf(table).toLowerCase().includes(search.toLowerCase()));
   const shown = matching.slice(0, MAX_SHOWN);
-  const [sizes, policies] = await Promise.all([options.sizes(), options.policies()]);
+  const sizes = await options.sizes();
   return html`
 <h1>Schema</h1>
 <form method="get" class="row" role="search">
 <label for="q">Name contains</label><input id="q" name="q" value="${search}" maxlength="63"><button>Show</button>
 </form>
-${shown.length === 0 ? html`<p>${tables.length === 0 ? "The served schemas have no tables yet." : "No table has such a name."}</p>` : sectionsOf(shown, matching.length, sizes, policies, options)}`;
+${shown.length === 0 ? html`<p>${tables.length === 0 ? "The served schemas have no tables yet." : "No table has such a name."}</p>` : sectionsOf(shown, matching.length, sizes, options)}`;
 }
 
 function sectionsOf(
   shown: readonly Table[],
   count: number,
   sizes: readonly TableSize[] | null,
-  policies: readonly Policy[],
   options: SchemaOptions,
 ): Html {
   const more = count - shown.length;
@@ -62,14 +60,14 @@ ${drawing(shown)}
 ${sizes === null ? html`<p class="notice">The sizes cannot be read now, because a table is locked: reload the page.</p>` : null}
 ${records(
   ["Table", "Kind", "Columns", "Rows, estimated", "Size", "Indexes", "Row-level security"],
-  shown.map((table) => tableRow(table, sizes, policies)),
+  shown.map((table) => tableRow(table, sizes)),
 )}
 ${more > 0 ? html`<p class="muted">${more} more: search for a part of the name.</p>` : null}
 <h2>Who may what</h2>
-${matrix(shown, policies, options)}`;
+${matrix(shown, options)}`;
 }
 
-function tableRow(table: Table, sizes: readonly TableSize[] | null, policies: readonly Policy[]): readonly Value[] {
+function tableRow(table: Table, sizes: readonly TableSize[] | null): readonly Value[] {
   const size = sizes?.find(({ schema, name }) => schema === table.schema && name === table.name);
   return [
     html`<a href="${linkTo(nameOf(table))}"><code>${nameOf(table)}</code></a>`,
@@ -78,20 +76,18 @@ function tableRow(table: Table, sizes: readonly TableSize[] | null, policies: re
     size?.rows == null ? "" : countText(size.rows),
     size ? sizeText(size.size) : "",
     size ? sizeText(size.indexSize) : "",
-    securityOf(table, policies),
+    securityOf(table),
   ];
 }
 
-export function securityOf(table: Table, policies: readonly Policy[]): Value {
-  const { isEnabled } = table.rowSecurity;
-  if (table.kind.includes("view")) return "that of its tables";
-  const count = policiesOf(table, policies).length;
+function securityOf({ kind, rowSecurity: { isEnabled, policies } }: Table): Value {
+  if (kind.includes("view")) return "that of its tables";
   if (!isEnabled) return html`<span class="warn">off</span>`;
-  return count === 1 ? "1 policy" : `${count} policies`;
+  return policies.length === 1 ? "1 policy" : `${policies.length} policies`;
 }
 
 /** The roles of callers, with what each may use of these tables. */
-function matrix(tables: readonly Table[], policies: readonly Policy[], { catalog, roles }: SchemaOptions): Html {
+function matrix(tables: readonly Table[], { catalog, roles }: SchemaOptions): Html {
   const shown = roles().slice(0, MAX_ROLES);
   if (shown.length === 0) return html`<p>The logins of the service may not become any role.</p>`;
   const exposures = shown.map((role) => ({
@@ -105,7 +101,7 @@ ${records(
   ["Table", ...shown.map(({ name }) => name)],
   tables.map((table) => [
     html`<code>${nameOf(table)}</code>`,
-    ...exposures.map(({ role, byName }) => rightsOf(byName.get(nameOf(table)) ?? null, role, policies)),
+    ...exposures.map(({ role, byName }) => rightsOf(byName.get(nameOf(table)) ?? null, role, catalog())),
   ]),
 )}
 ${more > 0 ? html`<p class="muted">${more} more roles: <a href="${CONSOLE}/access">Access</a> shows each.</p>` : null}`;

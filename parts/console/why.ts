@@ -1,7 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { isTransient } from "../../db/errors.ts";
-import type { Policy } from "../../db/rights/policies.ts";
 import { type Html, html, table } from "../../http/pages/html.ts";
 import { askedKey, askedTable, hasRows, MAX_KEY } from "../advisor/why/asked-change.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../advisor/why/row-access.ts";
@@ -26,7 +25,6 @@ export type WhyOptions = AsOptions &
   WhyChangeOptions & {
     catalog(): Catalog;
     readonly check: RowAccessCheck;
-    policies(): Promise<readonly Policy[]>;
     /** The login role that takes on this role in requests. */
     loginOf(role: string): string;
   };
@@ -89,11 +87,7 @@ async function explanation(form: URLSearchParams, operator: Operator, options: W
   const readRow = key && ((changes?: string) => rowFor(operator, found, key, options, changes));
   if (event !== null) return changeExplanation(form, event, { table: found, caller }, readRow, options);
   const row = await readRow!();
-  const policies = (await options.policies()).filter(
-    ({ schema, table: name }) => schema === found.schema && name === found.name,
-  );
-  const access = await options.check.explain({ table: found, row, caller, policies });
-  return answerTo(caller, access);
+  return answerTo(caller, await options.check.explain({ table: found, row, caller }));
 }
 
 /** The row as the operator sees it, because the caller may not. */

@@ -9,9 +9,7 @@ import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { loginName } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
-import { retryLocked } from "../../../db/follow/lock-retries.ts";
 import { databaseLimits } from "../../../db/limits.ts";
-import { readPolicies } from "../../../db/rights/policies.ts";
 import { Rights } from "../../../db/rights/rights.ts";
 import { setupOf } from "../setup.ts";
 import { QuestionFault } from "./asked-change.ts";
@@ -52,16 +50,8 @@ export async function withMissingChange<Result>(
     database.follow(catalog);
     const rights = rightsOn(database, catalog, config);
     const access = new RowAccessCheck({ database, catalog: () => catalog, appSettings });
-    const policies = () => retryLocked(() => readPolicies(database.catalog, schemas));
     const readSetup = (table: Table) => readChangesSetup(database.catalog, table, read, { schemas, logins });
-    const check = new MissingChangeCheck({
-      rights,
-      access,
-      anonymousRole: config.dbAnonRole,
-      logins,
-      policies,
-      readSetup,
-    });
+    const check = new MissingChangeCheck({ rights, access, anonymousRole: config.dbAnonRole, logins, readSetup });
     const { filterLimits } = rights;
     return await use({ check, catalog, login, filterLimits, find: (...row) => findRow(access, ...row) });
   } finally {

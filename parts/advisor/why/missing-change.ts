@@ -4,7 +4,6 @@ import { mayUseColumn } from "../../../db/catalog/grants.ts";
 import { lossOf } from "../../../db/changes/lost-changes.ts";
 import { CheckError, type Inquiry } from "../../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter, sharedFilter } from "../../../db/rights/filter.ts";
-import type { Policy } from "../../../db/rights/policies.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import { SharedCheck } from "../../../db/rights/shared-check.ts";
 import { Watches } from "../../../db/rights/subscriber-watches.ts";
@@ -47,7 +46,6 @@ export type MissingChangeOptions = {
   readonly anonymousRole: string;
   /** The login roles that take on the roles of callers. */
   readonly logins: readonly string[];
-  policies(): Promise<readonly Policy[]>;
   readSetup(table: Table): Promise<ChangesSetup>;
 };
 
@@ -154,15 +152,12 @@ export class MissingChangeCheck {
     rows: AskedRows,
     filter: PreparedFilter | null,
   ): Promise<readonly Step[]> {
-    const policies = (await this.#options.policies()).filter(
-      ({ schema, table: name }) => schema === table.schema && name === table.name,
-    );
     const steps: Step[] = [];
     for (const side of ["new", "old"] as const) {
       const row = rows[side];
       if (row === null) continue;
       if (filter !== null) steps.push(await this.#fulfils(side, row, filter, table, caller.role));
-      const { obstacles } = await this.#options.access.reading({ table, row, caller, policies });
+      const obstacles = await this.#options.access.reading({ table, row, caller });
       steps.push(step(`The policies let the subscriber read the ${side} row`, obstacles, false));
     }
     return steps;

@@ -1,21 +1,23 @@
 import type { Caller } from "../../../db/caller.ts";
 import {
   type Catalog,
+  type PolicyCommand,
   quoteIfNeeded,
   quoteName,
+  type RowPolicy,
   type Setting,
   type Table,
   type TablePrivilege,
 } from "../../../db/catalog/catalog.ts";
 import { tableExposure } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseSchema, mayUseTable } from "../../../db/catalog/grants.ts";
+import { clauseOf, policiesFor } from "../../../db/catalog/policies.ts";
 import type { Database } from "../../../db/database.ts";
-import { appliesTo, type Policy, type PolicyCommand } from "../../../db/rights/policies.ts";
-import { isRestricted } from "../../../db/rights/rights.ts";
 import { rowSource } from "../../../db/rights/row-source.ts";
 import { quoteIdentifier } from "../../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../../db/transaction/identity.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
+import { QuestionFault } from "./asked-change.ts";
 
 /** Whether a caller may use one row with one command, and why. */
 export type Verdict = {
@@ -37,7 +39,7 @@ export type Obstacle = {
 
 /** A policy and what its expression is for the row: "true", "false", "null", or the error that it raises. */
 export type Evaluated = {
-  readonly policy: Policy;
+  readonly policy: RowPolicy;
   readonly expression: string;
   readonly result: string;
 };
@@ -54,8 +56,6 @@ export type Question = {
   /** The row as Postgres writes it: `(1,"a title",{})` */
   readonly row: string;
   readonly caller: Caller;
-  /** The policies of the table. */
-  readonly policies: readonly Policy[];
 };
 
 export type RowAccessOptions = {
@@ -104,16 +104,12 @@ export class RowAccessCheck {
     return (await this.#run(writer, table, text, [values]))![0]!.toString();
   }
 
-  /** Whether the policies let the caller read the row: each that applies, and those that hide the row. */
-  async reading(
-    question: Question,
-  ): Promise<Pick<RowAccess, "policies"> & { readonly obstacles: readonly Obstacle[] }> {
+  /** The policies that hide the row from the caller. */
+  async reading(question: Question): Promise<readonly Obstacle[]> {
     const applied = this.#applied(question);
-    if (applied === null) return { policies: [], obstacles: [] };
+    if (applied === null) return [];
     const relevant = applied.filter(({ command }) => READ.commands.includes(command));
-    const evaluated = await this.#evaluate({ ...question, policies: relevant });
-    const policies = evaluated.filter(({ policy, expression }) => expression === expressionOf(policy, READ.part));
-    return { policies, obstacles: obstaclesOf(READ, question, policies) };
+    return obstaclesOf(READ, question, await this.#evaluate(question, relevant));
   }
 
   async explain(question: Question): Promise<RowAccess> {
@@ -121,7 +117,7 @@ export class RowAccessCheck {
     const catalog = this.#options.catalog();
     const applied = this.#applied(question);
     const isUnrestricted = applied === null;
-    const policies = await this.#evaluate({ ...question, policies: applied ?? [] });
+    const policies = await this.#evaluate(question, applied ?? []);
     const { columns: exposed } = tableExposure(catalog, caller.role, table);
     const verdicts = COMMANDS.map((command): Verdict => {
       const missing = missingGrants(catalog, caller.role, table, command);
@@ -133,16 +129,16 @@ export class RowAccessCheck {
     return { verdicts, policies, isUnrestricted };
   }
 
-  /** The policies that apply to the caller; null if the grants alone decide. */
-  #applied({ table, caller, policies }: Question): readonly Policy[] | null {
-    const catalog = this.#options.catalog();
-    if (!isRestricted(catalog, caller.role, table)) return null;
-    const inherited = catalog.roles.get(caller.role)?.inherits ?? new Set(["public"]);
-    return policies.filter((policy) => appliesTo(policy, inherited));
+  /** The policies that apply to the caller; null if the grants alone decide. Throws QuestionFault if one cannot be read now. */
+  #applied({ table, caller }: Question): readonly RowPolicy[] | null {
+    const applied = policiesFor(this.#options.catalog(), caller.role, table);
+    const locked = applied?.find(({ isLocked }) => isLocked);
+    if (!locked) return applied;
+    throw new QuestionFault(`The policy “${locked.name}” cannot be read now, because a table is locked: ask again.`);
   }
 
   /** Each expression is a transaction of its own, because one may raise an error. */
-  async #evaluate({ table, row, caller, policies }: Question): Promise<readonly Evaluated[]> {
+  async #evaluate({ table, row, caller }: Question, policies: readonly RowPolicy[]): Promise<readonly Evaluated[]> {
     const { queries, from } = rowSource(table);
     const rows = writeArray([row]);
     const known = new Map<string, string>();
@@ -220,7 +216,7 @@ function obstaclesOf(
   all: readonly Evaluated[],
 ): readonly Obstacle[] {
   const relevant = all.filter(
-    ({ policy, expression }) => commands.includes(policy.command) && expression === expressionOf(policy, part),
+    ({ policy, expression }) => commands.includes(policy.command) && expression === clauseOf(policy, part),
   );
   const [permissive, restrictive] = [true, false].map((kind) =>
     relevant.filter(({ policy }) => policy.isPermissive === kind),
@@ -239,10 +235,6 @@ function obstaclesOf(
     { reason: `row-level security is on, and no policy lets ${caller.role} ${use}`, expression: null, fix },
   ];
 }
-
-/** WITH CHECK, or USING if there is none, applies to what is written. */
-const expressionOf = ({ using, check, command }: Policy, part: Need["part"]): string | null =>
-  part === "using" ? using : (check ?? (command === "insert" ? null : using));
 
 const obstacleOf = ({ policy, expression, result }: Evaluated, kind: string): Obstacle => {
   const outcome = result.startsWith("error: ") ? `not decided (${result})` : result;

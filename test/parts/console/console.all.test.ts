@@ -487,7 +487,7 @@ test("errors are pages that say what to do, also while the database does not res
   await sql(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename like '%_data'`,
   );
-  for (const path of ["/live", "/access"])
+  for (const path of ["/live", "/schema"])
     expect(textOf(await operator.page(path))).toContain("the database is not available");
   await sql(`alter database ${name} connection limit -1`);
   await expect.poll(() => operator.page("/live").then(textOf)).toContain("Requests per second");

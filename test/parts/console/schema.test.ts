@@ -95,8 +95,8 @@ describe("/console/schema", () => {
     const teams = await pageOf("teams");
     expect(teams).toContain("People who <work> together.");
     expect(teams).not.toContain("@omit");
-    expect(teams).toContain("teams are <public> select public (name <> 'secret'::text)");
-    expect(teams).toContain("only long ones restrictive insert authenticated – (length(name) > 3)");
+    expect(teams).toContain("teams are <public> select (name <> 'secret'::text) – public");
+    expect(teams).toContain("only long ones restrictive insert – (length(name) > 3) authenticated");
     expect(teams).toContain("authenticated read, insert 2, delete by 2 policies all columns id, name –");
     expect(await pageOf("open_steps")).toContain("A view has none: the policies of its tables apply.");
     expect(await pageOf("hidden")).toContain("There is no primary key");

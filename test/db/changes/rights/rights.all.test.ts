@@ -370,7 +370,7 @@ describe("after DDL", () => {
     await catalog.refreshIfStale();
     catalog.soon();
     await expect
-      .poll(() => catalog.current.schemas.get("public")!.tables.get("altered")!.rowSecurity.policies[0]!.condition)
+      .poll(() => catalog.current.schemas.get("public")!.tables.get("altered")!.rowSecurity.policies[0]!.using)
       .toBe("(owner <> auth.uid())");
     expect(await watching.see(inserted("altered", "1", "1", "a", "x"))).toEqual([["1 INSERT"]]);
   });
