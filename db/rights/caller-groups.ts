@@ -23,8 +23,8 @@ export class CallerGroups<W extends Watch> {
   readonly #byWatch = new WeakMap<W, CallerGroup<W>>();
   #openCallers: readonly Caller[] | null = null;
 
-  add(watch: W, decision: Exclude<PolicyDecision, { kind: "in process" }>): void {
-    const key = decision.kind === "own query" ? watch.caller : JSON.stringify(decision.terms);
+  add(watch: W, { kind, terms }: PolicyDecision): void {
+    const key = kind === "own query" ? watch.caller : JSON.stringify(terms);
     const group = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
     this.#byKey.set(key, group);
     this.#byCaller.set(group.caller, group);

@@ -1,33 +1,46 @@
 import type { Caller } from "../caller.ts";
-import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Catalog, Table } from "../catalog/catalog.ts";
 import type { RowCondition, Term } from "../filters/evaluate.ts";
-import { type Token, tokensOf } from "../sql-tokens.ts";
 import { elementsOf } from "../wire/array-text.ts";
 import type { RawRow } from "../wire/connection.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
-import { type CallersToCheck, PolicyCheck, type RowVisibility } from "./policy-check.ts";
-import { type PolicyContext, readPolicy, termsOf } from "./policy-condition.ts";
-import type { Row } from "./row-source.ts";
-import { SharedCheck, type Terms } from "./shared-check.ts";
+import { PolicyText } from "./policy-text.ts";
+import { hasColumns, type Row, rowsText } from "./row-source.ts";
+import { SharedCheck, type Terms, writeQuery } from "./shared-check.ts";
 
 /**
  * How a policy is decided for one caller. "in process": by its condition and these terms, without a query. "shared query": by one
- * query for all callers; callers with equal terms see the same rows. "own query": by a query for each caller.
+ * query for all callers; callers with equal terms, which are text, see the same rows. "own query": by a query for each caller.
  */
-export type PolicyDecision =
-  | { readonly kind: "in process"; readonly terms: readonly Term[] }
-  | { readonly kind: "shared query"; readonly terms: Terms }
-  | { readonly kind: "own query" };
+export type PolicyDecision = {
+  readonly kind: "in process" | "shared query" | "own query";
+  readonly terms: readonly Term[];
+};
 
-const OWN_QUERY: PolicyDecision = { kind: "own query" };
+const OWN_QUERY: PolicyDecision = { kind: "own query", terms: [] };
+
+/** Who sees a row, and for whom the policy raises an error. */
+export type RowVisibility = { readonly by: ReadonlySet<Caller>; readonly errors: ReadonlyMap<Caller, CheckError> };
+
+/** A `RowVisibility` that is still being filled. */
+type OpenRowVisibility = { readonly by: Set<Caller>; readonly errors: Map<Caller, CheckError> };
+
+/** The callers to check: each of `own` by its own query, all of `shared` by one query with their `terms`. */
+type CallersToCheck = {
+  readonly own: readonly Caller[];
+  readonly shared: readonly Caller[];
+  readonly terms: readonly Terms[];
+};
+
+/** Up to this many callers and rows, an error is attributed to single rows. */
+const MAX_SEPARATE = 20;
 
 type PolicyOptions = {
   /** The condition of the policies for reading, as Postgres writes it. */
   readonly sql: string;
   readonly table: Table;
   readonly role: string;
-  readonly catalog: Catalog;
+  readonly catalog: Pick<Catalog, "dependence">;
   readonly checker: Checker;
 };
 
@@ -35,8 +48,14 @@ type PolicyOptions = {
 export class Policy {
   /** The condition for decisions "in process"; null if there are none. */
   condition: RowCondition | null = null;
+  /** The columns that it may read. A row without one of them is not seen. */
+  readonly columns: ReadonlySet<string>;
   readonly #options: PolicyOptions;
-  readonly #check: PolicyCheck;
+  readonly #text: PolicyText;
+  /** The query for one caller: the numbers of the rows that it sees. */
+  readonly #ownQuery: string;
+  /** The query for many callers; null if there is none. */
+  #shared: SharedCheck | null = null;
   #ready: Promise<void> | null = null;
   #kind: PolicyDecision["kind"] = "own query";
   /** SQL of the terms of a decision, and whether each is an array. */
@@ -47,13 +66,11 @@ export class Policy {
   readonly #toCheck = new WeakMap<readonly Caller[], CallersToCheck>();
 
   constructor(options: PolicyOptions) {
+    const { sql, table, catalog } = options;
     this.#options = options;
-    this.#check = new PolicyCheck(options);
-  }
-
-  /** The columns that it may read. A row without one of them is not seen. */
-  get columns(): ReadonlySet<string> {
-    return this.#check.columns;
+    this.#text = new PolicyText(sql, table, catalog.dependence);
+    this.columns = this.#text.columns;
+    this.#ownQuery = writeQuery({ types: [], write: () => sql }, table);
   }
 
   /**
@@ -86,32 +103,35 @@ export class Policy {
    * Which of these callers see each of the rows, by queries. Of callers with equal terms, only one is checked. Rows without a column
    * that the policy reads are not seen.
    */
-  check(callers: readonly Caller[], rows: readonly Row[], inquiry: Inquiry): Promise<RowVisibility[]> {
+  async check(callers: readonly Caller[], all: readonly Row[], inquiry: Inquiry): Promise<RowVisibility[]> {
     const toCheck = this.#toCheck.get(callers) ?? this.#callersToCheck(callers);
     this.#toCheck.set(callers, toCheck);
-    return this.#check.run(toCheck, rows, inquiry);
+    const found = all.map((): OpenRowVisibility => ({ by: new Set(), errors: new Map() }));
+    const indexes = all.flatMap((row, i) => (hasColumns(row, this.columns) ? [i] : []));
+    const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
+    if (rows.length > 0) await this.#find(toCheck, rows, among, inquiry);
+    return found;
   }
 
   #callersToCheck(callers: readonly Caller[]): CallersToCheck {
-    const own = callers.filter((caller) => this.decisionFor(caller)!.kind === "own query");
-    const shared = callers.map((caller) => [caller, this.decisionFor(caller)!] as const).filter(isShared);
-    return { own, shared: shared.map(([caller]) => caller), terms: shared.map(([, { terms }]) => terms) };
+    const byKind = Map.groupBy(callers, (caller) => this.decisionFor(caller)!.kind);
+    const [own = [], shared = []] = [byKind.get("own query"), byKind.get("shared query")];
+    return { own, shared, terms: shared.map((caller) => this.decisionFor(caller)!.terms as Terms) };
   }
 
   async #classify(): Promise<void> {
-    const { sql, table, role, catalog, checker } = this.#options;
+    const { table, role, checker } = this.#options;
     if (checker.decidesAlone) return;
-    const context: PolicyContext = { columns: table.columns, dependence: catalog.dependence };
-    const terms = termsOf(sql, context);
+    const { terms } = this.#text;
     if (terms !== null) {
       const types = await this.#typesOf(terms);
-      this.condition = readPolicy(sql, types, context);
+      this.condition = this.#text.condition(types);
       if (this.condition !== null) return this.#use("in process", terms, types);
     }
-    const shared = sharePolicy(sql, table.name, catalog.dependence);
+    const shared = this.#text.share();
     if (shared === null) return;
     const types = await this.#typesOf(shared.terms);
-    this.#check.shared = new SharedCheck({ ...shared, types }, table, role, checker);
+    this.#shared = new SharedCheck({ ...shared, types }, table, role, checker);
     this.#use("shared query", shared.terms, types);
   }
 
@@ -138,92 +158,75 @@ export class Policy {
 
   #decisionOf(row: RawRow): PolicyDecision {
     const texts = row.map((field) => (field === null ? null : field.toString()));
-    if (this.#kind === "own query") return OWN_QUERY;
-    if (this.#kind === "shared query") return { kind: "shared query", terms: texts };
+    const isInProcess = this.#kind === "in process";
     return {
-      kind: "in process",
-      terms: texts.map((text, i) => (this.#arrays[i] && text !== null ? elementsOf(text) : text)),
+      kind: this.#kind,
+      terms: texts.map((text, i) => (isInProcess && this.#arrays[i] && text !== null ? elementsOf(text) : text)),
     };
   }
-}
 
-const isShared = (
-  each: readonly [Caller, PolicyDecision],
-): each is [Caller, Extract<PolicyDecision, { kind: "shared query" }>] => each[1].kind === "shared query";
-
-/** A policy as SQL for many callers at once: `terms` are the SQL of what differs between them. */
-type SharedPolicy = {
-  readonly terms: readonly string[];
-  /** The policy with a reference in place of each term. */
-  write(references: readonly string[]): string;
-};
-
-/**
- * Finds what a policy of `table` reads of the caller, so that one query can decide it for many callers:
- *
- *   "(EXISTS ( SELECT FROM public.members m WHERE ((m.team = items.team) AND (m.user_id = auth.uid()))))"
- *   // terms: ["auth.uid()"], write(["c.id"]): "(EXISTS ( SELECT … AND (m.user_id = c.id))))"
- * Null if the rest of the policy may depend on the caller too, for example because it reads a table whose policies do.
- */
-function sharePolicy(sql: string, table: string, dependence: CallerDependence): SharedPolicy | null {
-  const tokens = tokensOf(sql);
-  if (tokens === null) return null;
-  const calls = findCalls(tokens, dependence);
-  const textOf = ({ from, to }: Range) => sql.slice(tokens[from]!.start, tokens[to - 1]!.end);
-  const terms = [...new Set(calls.map(textOf))];
-  const rest = tokens.filter(
-    (_, at) => !calls.some(({ from, to }) => at >= from && at < to) && !isAlias(tokens, at, table),
-  );
-  if (dependence.mayRead(rest.map(({ text }) => text).join(" "))) return null;
-  return {
-    terms,
-    write(references) {
-      let text = "";
-      let end = 0;
-      for (const call of calls) {
-        text += sql.slice(end, tokens[call.from]!.start) + references[terms.indexOf(textOf(call))];
-        end = tokens[call.to - 1]!.end;
-      }
-      return text + sql.slice(end);
-    },
-  };
-}
-
-/** Whether the token names the row that the policy is about. A table that the policy reads has its schema before it. */
-const isAlias = (tokens: readonly Token[], at: number, table: string) =>
-  isName(tokens[at]) && tokens[at]!.text === table && tokens[at - 1]?.text !== ".";
-
-const isName = (token: Token | undefined) => token?.kind === "word" || token?.kind === "name";
-
-/** Tokens from `from`, before `to`. */
-type Range = { readonly from: number; readonly to: number };
-
-function findCalls(tokens: readonly Token[], dependence: CallerDependence): Range[] {
-  const found: Range[] = [];
-  for (let at = 0; at < tokens.length; at++) {
-    const to = endOfCall(tokens, at);
-    if (to < 0 || !dependence.isDetermined(tokens.slice(at, to))) continue;
-    found.push(withSelect(tokens, { from: at, to }));
-    at = to - 1;
+  async #find(
+    callers: CallersToCheck,
+    rows: readonly Row[],
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
+    const text = rowsText(rows, this.#options.table);
+    await Promise.all([
+      this.#findShared(callers, text, found, inquiry),
+      this.#findOwn(callers.own, text, found, inquiry),
+    ]);
+    if (inquiry.isShared) return;
+    const failed = [...found[0]!.errors].filter(([, { isTimeout }]) => !isTimeout).map(([caller]) => caller);
+    const isFew = failed.length <= MAX_SEPARATE && rows.length <= MAX_SEPARATE && rows.length > 1;
+    if (failed.length > 0 && isFew) await this.#findSeparately(failed, rows, found, inquiry);
   }
-  return found;
-}
 
-/** The end of `auth.uid()` or `current_setting('request.jwt.claims'::text, true)`, if it begins here; otherwise -1. */
-function endOfCall(tokens: readonly Token[], start: number): number {
-  if (!isName(tokens[start]) || tokens[start - 1]?.text === ".") return -1;
-  let at = start + 1;
-  while (tokens[at]?.text === "." && isName(tokens[at + 1])) at += 2;
-  if (tokens[at]?.kind !== "symbol" || tokens[at]!.text !== "(") return -1;
-  if (tokens[at + 1]?.text === ")") return at + 2;
-  if (tokens[start]!.text !== "current_setting" || at > start + 1) return -1;
-  const end = tokens.findIndex(({ kind, text }, i) => i > at && kind === "symbol" && text === ")");
-  // The name of the setting is not constant.
-  return tokens.slice(at + 1, end).some(({ text }) => text === "(") ? -1 : end + 1;
-}
+  /** For callers with an error for all rows: whether each row alone raises it. */
+  async #findSeparately(
+    callers: readonly Caller[],
+    rows: readonly Row[],
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
+    const finding = rows.map((row, i) => {
+      for (const caller of callers) found[i]!.errors.delete(caller);
+      return this.#findOwn(callers, rowsText([row], this.#options.table), [found[i]!], inquiry);
+    });
+    await Promise.all(finding);
+  }
 
-/** Extends a call to `( SELECT auth.uid() AS uid)`. */
-function withSelect(tokens: readonly Token[], { from, to }: Range): Range {
-  const around = [tokens[from - 2], tokens[from - 1], tokens[to], tokens[to + 2]].map((token) => token?.text);
-  return around.join(" ") === "( select as )" ? { from: from - 2, to: to + 3 } : { from, to };
+  /** One query for all callers. After an error, all are undecided, or one query for each decides. */
+  async #findShared(
+    { shared, terms }: CallersToCheck,
+    rows: string,
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
+    if (shared.length === 0) return;
+    try {
+      const seen = await this.#shared!.find(terms, rows, inquiry);
+      for (const [row, places] of seen) for (const place of places) found[row]!.by.add(shared[place]!);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      // A slow policy is not asked twice about one caller.
+      const isDecided = inquiry.isShared || (error.isTimeout && shared.length === 1);
+      if (!isDecided) return this.#findOwn(shared, rows, found, inquiry);
+      for (const { errors } of found) for (const caller of shared) errors.set(caller, error);
+    }
+  }
+
+  async #findOwn(
+    callers: readonly Caller[],
+    rows: string,
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
+    const outcomes = await this.#options.checker.each(callers, { text: this.#ownQuery, values: [rows] }, inquiry);
+    for (const [i, caller] of callers.entries()) {
+      const outcome = outcomes[i]!;
+      if (outcome instanceof CheckError) for (const { errors } of found) errors.set(caller, outcome);
+      else for (const [number] of outcome) found[Number(number) - 1]!.by.add(caller);
+    }
+  }
 }

@@ -1,7 +1,6 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
 import type { ChangedTable, Image } from "../changes/change.ts";
 import { quoteIdentifier } from "../sql.ts";
-import { type Token, tokensOf } from "../sql-tokens.ts";
 import { writeArray } from "../wire/array-text.ts";
 
 /** A row of a change, with the columns that the stream describes. */
@@ -47,21 +46,4 @@ export const hasColumns = ({ table, image }: Row, names: ReadonlySet<string>): b
   let count = 0;
   for (const [i, { name }] of table.columns.entries()) if (image[i] !== undefined && names.has(name)) count++;
   return count === names.size;
-};
-
-/** The columns of the table that an expression may read, as Postgres writes it. Too many if a name in it is not that of a column. */
-export function columnsOfExpression(sql: string, table: Table): ReadonlySet<string> {
-  const all = new Set(table.columns.keys());
-  const tokens = tokensOf(sql);
-  if (tokens === null || tokens.some((_, at) => isWholeRow(tokens, at, table.name))) return all;
-  return all.intersection(
-    new Set(tokens.filter(({ kind }) => kind === "word" || kind === "name").map(({ text }) => text)),
-  );
-}
-
-/** `items.*` or `items`, which is not the table `public.items`. */
-const isWholeRow = (tokens: readonly Token[], at: number, table: string): boolean => {
-  const [before, token, next, after] = [tokens[at - 1], tokens[at]!, tokens[at + 1], tokens[at + 2]];
-  const isName = (token.kind === "word" || token.kind === "name") && token.text === table;
-  return isName && before?.text !== "." && (next?.text !== "." || after?.text === "*");
 };

@@ -54,7 +54,7 @@ const placesIn = (array: Buffer): number[] =>
     .map((text) => Number(text) - 1);
 
 /** The numbers of the rows that match, each with those of the lists of terms; without terms, only the numbers of the rows. */
-function writeQuery(condition: SharedCondition, table: Table): string {
+export function writeQuery(condition: SharedCondition, table: Table): string {
   const { queries, from } = rowSource(table);
   const { types } = condition;
   const where = condition.write(types.map((_, i) => `"§ terms".${nameOf(i)}`));

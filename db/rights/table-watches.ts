@@ -4,8 +4,7 @@ import { presentTable } from "../changes/present-table.ts";
 import { CallerGroups } from "./caller-groups.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
-import type { Policy } from "./policy.ts";
-import type { RowVisibility } from "./policy-check.ts";
+import type { Policy, RowVisibility } from "./policy.ts";
 import type { Row } from "./row-source.ts";
 import type { ChangeVisibility, Failure, View, VisibleChange, Watch } from "./watch.ts";
 

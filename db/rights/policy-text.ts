@@ -1,30 +1,95 @@
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
-import type { Column } from "../catalog/catalog.ts";
+import type { Column, Table } from "../catalog/catalog.ts";
 import { filterOf, negated } from "../filters/condition.ts";
 import type { Operand, RowCondition } from "../filters/evaluate.ts";
 import { type Family, isKeyword, OPERATORS, type Operator } from "../filters/operators.ts";
 import { indexOutside, isOperator, isWord, splitAt, type Token, tokensOf, withoutBrackets } from "../sql-tokens.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
+import type { SharedCondition } from "./shared-check.ts";
 
-export type PolicyContext = {
-  readonly columns: ReadonlyMap<string, Column>;
+/** A policy as SQL for many callers at once. `terms` are the SQL of what differs between them. */
+type SharedPolicy = Pick<SharedCondition, "write"> & { readonly terms: readonly string[] };
+
+/** `tokens` are null if only Postgres can read the text. */
+type Source = {
+  readonly sql: string;
+  readonly tokens: readonly Token[] | null;
+  readonly table: Table;
   readonly dependence: CallerDependence;
 };
 
-/** The terms of a policy that may be decided in process, as SQL expressions; null for another policy. */
-export function termsOf(sql: string, context: PolicyContext): readonly string[] | null {
-  const reader = new PolicyReader(sql, context, null);
-  return reader.read() === null ? null : reader.terms;
+/** The text of a policy for reading a table, as Postgres writes it: every condition is in brackets, so that precedence does not matter. */
+export class PolicyText {
+  readonly #source: Source;
+
+  constructor(sql: string, table: Table, dependence: CallerDependence) {
+    this.#source = { sql, tokens: tokensOf(sql), table, dependence };
+  }
+
+  /** The columns that it may read. Too many if a name in it is not that of a column. */
+  get columns(): ReadonlySet<string> {
+    const { tokens, table } = this.#source;
+    const all = new Set(table.columns.keys());
+    if (tokens === null || tokens.some((_, at) => isRow(tokens, at, table) && isWhole(tokens, at))) return all;
+    return all.intersection(new Set(tokens.filter(isName).map(({ text }) => text)));
+  }
+
+  /** The SQL of its terms, if it may be decided in process; null for another policy. */
+  get terms(): readonly string[] | null {
+    const reader = new ConditionReader(this.#source, null);
+    return reader.read() === null ? null : reader.terms;
+  }
+
+  /**
+   * The condition in process. `types` are the types of the terms as SQL text, which decide whether its comparisons can be made in
+   * process. Null if they cannot.
+   *
+   *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.post_status))"
+   */
+  condition(types: readonly string[]): RowCondition | null {
+    return new ConditionReader(this.#source, types).read();
+  }
+
+  /**
+   * Finds what the policy reads of the caller, so that one query can decide it for many callers:
+   *
+   *   "(EXISTS ( SELECT FROM public.members m WHERE ((m.team = items.team) AND (m.user_id = auth.uid()))))"
+   *   // terms: ["auth.uid()"], write(["c.id"]): "(EXISTS ( SELECT … AND (m.user_id = c.id))))"
+   * Null if the rest of the policy may depend on the caller too, for example because it reads a table whose policies do.
+   */
+  share(): SharedPolicy | null {
+    const { sql, tokens, table, dependence } = this.#source;
+    if (tokens === null) return null;
+    const calls = findCalls(tokens, dependence);
+    const textOf = ({ from, to }: Range) => sql.slice(tokens[from]!.start, tokens[to - 1]!.end);
+    const terms = [...new Set(calls.map(textOf))];
+    const rest = tokens.filter(
+      (_, at) => !calls.some(({ from, to }) => at >= from && at < to) && !isRow(tokens, at, table),
+    );
+    if (dependence.mayRead(rest.map(({ text }) => text).join(" "))) return null;
+    return {
+      terms,
+      write(references) {
+        let text = "";
+        let end = 0;
+        for (const call of calls) {
+          text += sql.slice(end, tokens[call.from]!.start) + references[terms.indexOf(textOf(call))];
+          end = tokens[call.to - 1]!.end;
+        }
+        return text + sql.slice(end);
+      },
+    };
+  }
 }
 
-/**
- * Reads the text of a policy, as Postgres writes it. `types` are the types of its terms as SQL text, which decide whether its
- * comparisons can be made in process. Null if they cannot.
- *
- *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.post_status))"
- */
-export const readPolicy = (sql: string, types: readonly string[], context: PolicyContext): RowCondition | null =>
-  new PolicyReader(sql, context, types).read();
+const isName = (token: Token | undefined) => token?.kind === "word" || token?.kind === "name";
+
+/** Whether the token names the row that the policy is about. A table that the policy reads has its schema before it. */
+const isRow = (tokens: readonly Token[], at: number, { name }: Table) =>
+  isName(tokens[at]) && tokens[at]!.text === name && tokens[at - 1]?.text !== ".";
+
+/** `items.*` or `items`, and not `items.id`. */
+const isWhole = (tokens: readonly Token[], at: number) => tokens[at + 1]?.text !== "." || tokens[at + 2]?.text === "*";
 
 /** The operators that may be decided in process, by their text in SQL. */
 const COMPARISONS: ReadonlyMap<string, Operator> = new Map(
@@ -35,27 +100,25 @@ const COMPARISONS: ReadonlyMap<string, Operator> = new Map(
 
 type Typed = { readonly operand: Operand; readonly kind: Kind | null };
 
-/** Postgres puts every condition in brackets, so that precedence does not matter. */
-class PolicyReader {
+/** Reads the condition that may be decided in process. */
+class ConditionReader {
   readonly terms: string[] = [];
-  readonly #sql: string;
-  readonly #tokens: readonly Token[];
-  readonly #context: PolicyContext;
+  readonly #source: Source;
+  /** Null before they are known. */
   readonly #types: readonly string[] | null;
   /** Enums of the table's columns. */
   readonly #enums: ReadonlySet<string>;
 
-  constructor(sql: string, context: PolicyContext, types: readonly string[] | null) {
-    this.#sql = sql;
-    this.#tokens = tokensOf(sql) ?? [];
-    this.#context = context;
+  constructor(source: Source, types: readonly string[] | null) {
+    this.#source = source;
     this.#types = types;
-    const kinds = [...context.columns.values()].filter(({ shape }) => shape.category === "enum").map(kindOfColumn);
-    this.#enums = new Set(kinds.flatMap((kind) => kind?.name ?? []));
+    const enums = [...source.table.columns.values()].filter(({ shape }) => shape.category === "enum");
+    this.#enums = new Set(enums.flatMap((column) => kindOfColumn(column)?.name ?? []));
   }
 
   read(): RowCondition | null {
-    return this.#tokens.length === 0 ? null : this.#condition(this.#tokens);
+    const { tokens } = this.#source;
+    return tokens === null ? null : this.#condition(tokens);
   }
 
   #condition(given: readonly Token[]): RowCondition | null {
@@ -136,7 +199,7 @@ class PolicyReader {
   /** A row is null if all its columns are. */
   #isPlain({ operand, kind }: Typed): boolean {
     if (operand.kind === "term") return this.#types === null || kind !== null;
-    const { shape } = this.#context.columns.get(operand.name)!;
+    const { shape } = this.#source.table.columns.get(operand.name)!;
     return shape.isArray || shape.category !== "composite";
   }
 
@@ -156,20 +219,53 @@ class PolicyReader {
 
   #column(tokens: readonly Token[]): Column | null {
     const [token] = tokens;
-    if (tokens.length !== 1 || (token!.kind !== "word" && token!.kind !== "name")) return null;
+    if (tokens.length !== 1 || !isName(token)) return null;
     // Without quotes these are values.
     if (token!.kind === "word" && /^(true|false|null)$/.test(token!.text)) return null;
-    return this.#context.columns.get(token!.text) ?? null;
+    return this.#source.table.columns.get(token!.text) ?? null;
   }
 
   #term(tokens: readonly Token[]): Typed | null {
-    if (tokens.length === 0 || !this.#context.dependence.isDetermined(tokens, this.#enums)) return null;
+    if (tokens.length === 0 || !this.#source.dependence.isDetermined(tokens, this.#enums)) return null;
     const index = this.terms.push(this.#textOf(tokens)) - 1;
     const type = this.#types?.[index];
     return { operand: { kind: "term", index }, kind: type === undefined ? null : kindOfType(type, this.#enums) };
   }
 
   #textOf(tokens: readonly Token[]): string {
-    return this.#sql.slice(tokens[0]?.start, tokens.at(-1)?.end);
+    return this.#source.sql.slice(tokens[0]?.start, tokens.at(-1)?.end);
   }
+}
+
+/** Tokens from `from`, before `to`. */
+type Range = { readonly from: number; readonly to: number };
+
+function findCalls(tokens: readonly Token[], dependence: CallerDependence): Range[] {
+  const found: Range[] = [];
+  for (let at = 0; at < tokens.length; at++) {
+    const to = endOfCall(tokens, at);
+    if (to < 0 || !dependence.isDetermined(tokens.slice(at, to))) continue;
+    found.push(withSelect(tokens, { from: at, to }));
+    at = to - 1;
+  }
+  return found;
+}
+
+/** The end of `auth.uid()` or `current_setting('request.jwt.claims'::text, true)`, if it begins here; otherwise -1. */
+function endOfCall(tokens: readonly Token[], start: number): number {
+  if (!isName(tokens[start]) || tokens[start - 1]?.text === ".") return -1;
+  let at = start + 1;
+  while (tokens[at]?.text === "." && isName(tokens[at + 1])) at += 2;
+  if (tokens[at]?.kind !== "symbol" || tokens[at]!.text !== "(") return -1;
+  if (tokens[at + 1]?.text === ")") return at + 2;
+  if (tokens[start]!.text !== "current_setting" || at > start + 1) return -1;
+  const end = tokens.findIndex(({ kind, text }, i) => i > at && kind === "symbol" && text === ")");
+  // The name of the setting is not constant.
+  return tokens.slice(at + 1, end).some(({ text }) => text === "(") ? -1 : end + 1;
+}
+
+/** Extends a call to `( SELECT auth.uid() AS uid)`. */
+function withSelect(tokens: readonly Token[], { from, to }: Range): Range {
+  const around = [tokens[from - 2], tokens[from - 1], tokens[to], tokens[to + 2]].map((token) => token?.text);
+  return around.join(" ") === "( select as )" ? { from: from - 2, to: to + 3 } : { from, to };
 }
