@@ -23,9 +23,7 @@ export async function computeColumns<W extends Watch>(
     const images = all.filter((image) => image !== null && !computedJson.has(image)) as Image[];
     if (images.length === 0) continue;
     const statement = writeStatement(table, images);
-    const ask = (manner: "alone" | "at length") => checker.each([caller], statement, checker.inquiry(manner));
-    let [rows] = await ask("alone");
-    if (rows instanceof CheckError) [rows] = await ask("at length");
+    const [rows] = await checker.each([caller], statement, checker.inquiry("alone"));
     if (rows instanceof CheckError) onInternalError(rows);
     else for (const [i, image] of images.entries()) computedJson.set(image, columnsOf(table, image, rows![i]!));
   }

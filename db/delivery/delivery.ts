@@ -195,13 +195,8 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
 
   /** The same for a subscriber that is alone. It ends if it cannot be decided. */
   async #processAlone(group: WatchGroup<W, Shared>, apart: Apart, changes: readonly Change[]): Promise<void> {
-    const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
+    const inquiry = this.#rights.checker.inquiry("alone");
     const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
-    if (!apart.isSlow && found.results.some(timeoutOf)) {
-      apart.isSlow = true;
-      return this.#processAlone(group, apart, changes);
-    }
-    apart.isSlow = inquiry.wasDifficult;
     for (const { watch, reason } of found.ended) this.#end(watch, new WatchEnded(reason));
     const end = found.results.findIndex(timeoutOf);
     await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));
@@ -231,7 +226,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
         .map((watch) => [watch, group.positionOf(watch)] as const);
       const inherited = part.length > 1 ? group.apart?.remaining : undefined;
       const remaining = inherited ?? Math.max(...part.map(([watch]) => this.#difficulties.note(watch!)));
-      this.#startAt(starts, { remaining, isAlone: part.length === 1, isSlow: false });
+      this.#startAt(starts, { remaining, isAlone: part.length === 1 });
     }
   }
 

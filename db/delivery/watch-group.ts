@@ -29,8 +29,6 @@ export type Apart = {
   remaining: number;
   /** Whether it is one subscriber. */
   readonly isAlone: boolean;
-  /** Whether one that is alone was difficult to decide last time, so that it waits with other slow ones. */
-  isSlow: boolean;
 };
 
 /** Up to so many subscribers are asked about each alone. */

@@ -43,12 +43,12 @@ export type Outcome = readonly RawRow[] | CheckError;
 
 /**
  * How Postgres is asked about a batch of changes. "together": for many watches, which wait for a short time only; an error leaves all of
- * them undecided. "alone": for one watch, for as short a time. "at length": for one watch, as long as a policy may take.
+ * them undecided. "alone": for one subscriber, at first for as short a time, then as long as a policy may take.
  */
-export type Manner = keyof typeof SLOTS;
+export type Manner = "together" | "alone";
 
 /** Transactions at the same time, on connections that requests could use. A slow one never keeps others from being asked. */
-const SLOTS = { together: 2, alone: 2, "at length": 1 };
+const SLOTS = { together: 2, alone: 2, slow: 1 };
 /** Milliseconds. */
 const PATIENCE = 250;
 /** Callers in one transaction. What DB_PRE_REQUEST has set for one must not be read by the next. */
@@ -58,20 +58,16 @@ const MAX_RETRY_MILLISECONDS = 5000;
 
 /** Questions about one batch of changes. */
 export class Inquiry {
-  readonly manner: Manner;
+  /** Whether errors leave all watches undecided, because each subscriber is asked about alone later. */
+  readonly isShared: boolean;
   readonly #patience: number;
   #deadline: AbortSignal | null = null;
   /** Whether an answer was slow or an error. */
   wasDifficult = false;
 
   constructor(manner: Manner, patience: number) {
-    this.manner = manner;
+    this.isShared = manner === "together";
     this.#patience = patience;
-  }
-
-  /** Whether errors leave all watches undecided, because each is asked about alone later. */
-  get isShared(): boolean {
-    return this.manner === "together";
   }
 
   /** The answer; rejects with CheckError if it comes too late. */
@@ -100,10 +96,10 @@ export class Inquiry {
 /** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
 export class Checker {
   readonly #options: CheckerOptions;
-  readonly #slots: Readonly<Record<Manner, Semaphore>> = {
+  readonly #slots = {
     together: new Semaphore(SLOTS.together),
     alone: new Semaphore(SLOTS.alone),
-    "at length": new Semaphore(SLOTS["at length"]),
+    slow: new Semaphore(SLOTS.slow),
   };
   readonly #settings: Readonly<Record<"brief" | "long" | "admission", readonly Setting[]>>;
   readonly #closed = new AbortController();
@@ -185,22 +181,27 @@ export class Checker {
     inquiry: Inquiry | null,
     isOfRole = false,
   ): Promise<RawRow[][]> {
-    const answer = this.#inSlot(caller, statements, inquiry, isOfRole);
-    return inquiry === null ? answer : inquiry.wait(answer);
+    const run = (slot: keyof typeof SLOTS, time: "brief" | "long") =>
+      this.#inSlot(slot, inquiry, () => this.#retrying(caller, statements, inquiry, { time, isOfRole }));
+    if (inquiry === null) return run("together", "long");
+    if (inquiry.isShared) return inquiry.wait(run("together", "brief"));
+    return run("alone", "brief").catch((error) => {
+      if (error instanceof CheckError && error.isTimeout) return run("slow", "long");
+      throw error;
+    });
   }
 
-  async #inSlot(
-    caller: Caller,
-    statements: readonly Statement[],
+  async #inSlot<Result>(
+    slot: keyof typeof SLOTS,
     inquiry: Inquiry | null,
-    isOfRole: boolean,
-  ): Promise<RawRow[][]> {
-    const slots = this.#slots[inquiry?.manner ?? "together"];
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const slots = this.#slots[slot];
     await slots.enter();
     const start = performance.now();
     let isError = true;
     try {
-      const results = await this.#retrying(caller, statements, inquiry, isOfRole);
+      const results = await work();
       isError = false;
       return results;
     } finally {
@@ -213,17 +214,16 @@ export class Checker {
     caller: Caller,
     statements: readonly Statement[],
     inquiry: Inquiry | null,
-    isOfRole: boolean,
+    { time, isOfRole }: { readonly time: "brief" | "long"; readonly isOfRole: boolean },
   ): Promise<RawRow[][]> {
     const deadline = inquiry?.deadline ?? null;
-    const isBrief = inquiry !== null && inquiry.manner !== "at length";
     const { database } = this.#options;
     const closed = this.#closed.signal;
     const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
+    const identity: Identity = { caller, request: NO_REQUEST, settings: { fixed: this.#settings[time], given: [] } };
     return retry(
       async () => {
         deadline?.throwIfAborted();
-        const identity = this.#identityOf(caller, isBrief);
         const results = await database.forRole(caller.role).run(identity, statements, { signal, isOfRole });
         return results.map(({ rows }) => rows);
       },
@@ -235,10 +235,6 @@ export class Checker {
         },
       },
     );
-  }
-
-  #identityOf(caller: Caller, isBrief: boolean): Identity {
-    return { caller, request: NO_REQUEST, settings: { fixed: this.#settings[isBrief ? "brief" : "long"], given: [] } };
   }
 }
 

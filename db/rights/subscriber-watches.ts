@@ -137,10 +137,7 @@ export class Watches<W extends Watch> {
   }
 
   /** The same when each watch is asked about alone, and policies that another transaction has locked are waited for. */
-  async findVisible(
-    changes: readonly Change[],
-    inquiry = this.#rights.checker.inquiry("at length"),
-  ): Promise<Found<W>> {
+  async findVisible(changes: readonly Change[], inquiry = this.#rights.checker.inquiry("alone")): Promise<Found<W>> {
     const ended: Ended<W>[] = [];
     for (;;) {
       await this.#waitForPolicies();

@@ -178,7 +178,7 @@ export class MissingChangeCheck {
   }
 
   get #inquiry(): Inquiry {
-    return this.#options.rights.checker.inquiry("at length");
+    return this.#options.rights.checker.inquiry("alone");
   }
 
   /** Lets the delivery decide, as for a real change. */

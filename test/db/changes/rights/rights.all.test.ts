@@ -177,7 +177,7 @@ describe("policies", () => {
       const caller = callerOf(user, CLAIMS[0]);
       const view = await opened.rights.view({ schema: "public", name: `way_${i}` }, user);
       const policy = "policy" in view ? view.policy : null;
-      await policy?.prepare([caller], opened.rights.checker.inquiry("at length"));
+      await policy?.prepare([caller], opened.rights.checker.inquiry("alone"));
       expect(policy?.decisionFor(caller)?.kind ?? "in process").toBe(kind);
     },
   );
