@@ -1,3 +1,4 @@
+import { forPairs } from "../pair-cache.ts";
 import type { ChangedTable, Image, ValueShape } from "./change.ts";
 
 /** The JSON of the computed columns of rows, by the index of the column. */
@@ -26,16 +27,10 @@ export function imageJson(
   return `${json}}`;
 }
 
-const indexes = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
-
 /** The indexes of the columns with these names in the rows of a table. */
-export function columnIndexesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
-  const byTable = indexes.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
-  indexes.set(names, byTable);
-  const known = byTable.get(table) ?? [...table.columns.keys()].filter((i) => names.has(table.columns[i]!.name));
-  byTable.set(table, known);
-  return known;
-}
+export const columnIndexesOf = forPairs(({ columns }: ChangedTable, names: ReadonlySet<string>): readonly number[] =>
+  [...columns.keys()].filter((i) => names.has(columns[i]!.name)),
+);
 
 /** The JSON text of a value in Postgres' text form. */
 export function valueJson(value: string | null, shape: ValueShape): string {

@@ -1,26 +1,17 @@
 import type { Catalog, Table } from "../catalog/catalog.ts";
+import { forPairs } from "../pair-cache.ts";
 import type { ChangedTable } from "./change.ts";
-
-const known = new WeakMap<ChangedTable, WeakMap<Table, ChangedTable>>();
 
 /**
  * The table of a change with the names in the catalog, which has the table with the same OID. Columns are found by their numbers: they may
  * have been renamed since the change was made, or since the catalog was read. Those that the catalog does not have get no name. The same
  * object for the same two.
  */
-export function presentTable(changed: ChangedTable, table: Table): ChangedTable {
-  const byTable = known.get(changed) ?? new WeakMap<Table, ChangedTable>();
-  known.set(changed, byTable);
-  const present = byTable.get(table) ?? withNamesOf(table, changed);
-  byTable.set(table, present);
-  return present;
-}
-
-function withNamesOf({ schema, name, columns }: Table, changed: ChangedTable): ChangedTable {
+export const presentTable = forPairs((changed: ChangedTable, { schema, name, columns }: Table): ChangedTable => {
   const names = new Map([...columns.values()].map((column) => [column.number, column.name]));
   const nameOf = (number: number | undefined) => (number === undefined ? undefined : names.get(number)) ?? "";
   return { ...changed, schema, name, columns: changed.columns.map((each) => ({ ...each, name: nameOf(each.number) })) };
-}
+});
 
 /**
  * The names among `numbers` that the table does not have, with the indexes of their columns in the change. These columns have been renamed

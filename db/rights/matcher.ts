@@ -1,7 +1,8 @@
 import type { Table } from "../catalog/catalog.ts";
 import type { ChangedTable } from "../changes/change.ts";
 import { allOf, mapFilters } from "../filters/condition.ts";
-import { columnsIn, compile, type Decide, type Operand, type RowCondition, type Term } from "../filters/evaluate.ts";
+import { columnsIn, compile, type Operand, type RowCondition, type Term } from "../filters/evaluate.ts";
+import { forPairs } from "../pair-cache.ts";
 import { writeArray } from "../wire/array-text.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { sharedFilter } from "./filter.ts";
@@ -201,15 +202,7 @@ function namesOf(table: ChangedTable): readonly string[] {
   return known;
 }
 
-const decisions = new WeakMap<RowCondition, WeakMap<ChangedTable, Decide>>();
-
-function decideOf(condition: RowCondition, table: ChangedTable): Decide {
-  const byTable = decisions.get(condition) ?? new WeakMap<ChangedTable, Decide>();
-  decisions.set(condition, byTable);
-  const decide = byTable.get(table) ?? compile(condition, namesOf(table));
-  byTable.set(table, decide);
-  return decide;
-}
+const decideOf = forPairs((condition: RowCondition, table: ChangedTable) => compile(condition, namesOf(table)));
 
 function mapAt<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: Key): Map<InnerKey, Value> {
   const map = maps.get(key) ?? new Map<InnerKey, Value>();

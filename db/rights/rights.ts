@@ -1,4 +1,4 @@
-import { type Catalog, quoteName, type Table, type TableName, tableOf } from "../catalog/catalog.ts";
+import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
 import type { LiveCatalog } from "../catalog/live.ts";
 import { conditionFor, policiesFor } from "../catalog/policies.ts";
@@ -96,43 +96,28 @@ export class Rights {
     this.checker.close();
   }
 
-  #viewOf(catalog: Catalog, name: TableName, role: string): View | Refusal | undefined {
-    const table = tableOf(catalog, name);
-    if (!table) return { refusal: `there is no table ${name.schema}.${name.name}` };
-    const access = accessOf(catalog, role, table);
-    if (access === undefined || "refusal" in access) return access;
-    const { columns } = access;
+  /** What the role may read, as Postgres decides it for a SELECT. Undefined while the policies cannot be read. */
+  #viewOf(catalog: Catalog, { schema, name }: TableName, role: string): View | Refusal | undefined {
+    const [table, named] = [tableOf(catalog, { schema, name }), `${schema}.${name}`];
+    if (!table) return { refusal: `there is no table ${named}` };
+    if (!mayUseSchema(catalog, role, catalog.schemas.get(schema)!))
+      return { refusal: `the role ${role} has no USAGE on the schema ${schema}` };
+    const readable = [...table.columns.values()].filter((each) => mayUseColumn(catalog, role, table, each, "select"));
+    if (readable.length === 0) return { refusal: `the role ${role} may not SELECT from ${named}` };
+    const policies = policiesFor(catalog, role, table);
+    const sql = policies === null ? "true" : conditionFor("select", policies);
+    if (sql === undefined) return undefined;
+    if (sql === null)
+      return { refusal: `row-level security is on for ${named}, and no policy lets the role ${role} read a row` };
     const { checker } = this;
-    const condition = access.condition ?? (checker.decidesAlone ? "true" : null);
+    const isOpen = sql === "true" && !checker.decidesAlone;
     return {
       table,
-      columns,
-      policy: condition === null ? null : new Policy({ sql: condition, table, role, catalog, checker }),
+      columns: new Set(readable.map((column) => column.name)),
+      policy: isOpen ? null : new Policy({ sql, table, role, catalog, checker }),
     };
   }
 }
 
-/** What a role may read of a table. */
-type Access = {
-  readonly columns: ReadonlySet<string>;
-  /** SQL text of the condition for a row; null if every row may be read. */
-  readonly condition: string | null;
-};
-
 /** A reason why a role sees no change of a table, for the developer of a client. */
 type Refusal = { readonly refusal: string };
-
-/** What the role may read, as Postgres decides it for a SELECT. Undefined while the policies cannot be read. */
-function accessOf(catalog: Catalog, role: string, table: Table): Access | Refusal | undefined {
-  const name = `${table.schema}.${table.name}`;
-  if (!mayUseSchema(catalog, role, catalog.schemas.get(table.schema)!))
-    return { refusal: `the role ${role} has no USAGE on the schema ${table.schema}` };
-  const columns = [...table.columns.values()].filter((column) => mayUseColumn(catalog, role, table, column, "select"));
-  if (columns.length === 0) return { refusal: `the role ${role} may not SELECT from ${name}` };
-  const access = { columns: new Set(columns.map((column) => column.name)) };
-  const policies = policiesFor(catalog, role, table);
-  const condition = policies === null ? "true" : conditionFor("select", policies);
-  if (condition === null)
-    return { refusal: `row-level security is on for ${name}, and no policy lets the role ${role} read a row` };
-  return condition === undefined ? undefined : { ...access, condition: condition === "true" ? null : condition };
-}

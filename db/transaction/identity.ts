@@ -3,6 +3,7 @@ import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { countedNetworksOf } from "../network.ts";
+import { forPairs } from "../pair-cache.ts";
 import type { NamedStatement, Result, Statement } from "../wire/batch.ts";
 import type { Trial } from "./trial.ts";
 
@@ -45,17 +46,13 @@ export type TransactionSettings = {
 
 const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 
-const combined = new WeakMap<readonly Setting[], WeakMap<readonly Setting[], readonly Setting[]>>();
+const combined = forPairs((further: readonly Setting[], fixed: readonly Setting[]) => [...further, ...fixed]);
 
 /** With further settings, which those of the identity override. Equal lists have one result, for which the text is cached. */
 export function withSettings(identity: Identity, further: readonly Setting[]): Identity {
   if (further.length === 0) return identity;
   const { fixed, given } = identity.settings ?? NO_SETTINGS;
-  const known = combined.get(further) ?? new WeakMap<readonly Setting[], readonly Setting[]>();
-  combined.set(further, known);
-  const all = known.get(fixed) ?? [...further, ...fixed];
-  known.set(fixed, all);
-  return { ...identity, settings: { fixed: all, given } };
+  return { ...identity, settings: { fixed: combined(further, fixed), given } };
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
+import { forPairs } from "../../../db/pair-cache.ts";
 import type { View, VisibleChange, Watch } from "../../../db/rights/watch.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
@@ -40,13 +41,4 @@ export class ChangeEvent {
 /** The primary key: all that an event contains of an old row that the client may not see, or that was not logged. */
 const keyOf = ({ table }: View): ReadonlySet<string> => new Set(table.primaryKey);
 
-const intersections = new WeakMap<ReadonlySet<string>, WeakMap<ReadonlySet<string>, ReadonlySet<string>>>();
-
-/** Returns the same Set object whenever it is called with the same two Set objects. */
-function intersectionOf(one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlySet<string> {
-  const known = intersections.get(one) ?? new WeakMap<ReadonlySet<string>, ReadonlySet<string>>();
-  intersections.set(one, known);
-  const intersection = known.get(other) ?? one.intersection(other);
-  known.set(other, intersection);
-  return intersection;
-}
+const intersectionOf = forPairs((one: ReadonlySet<string>, other: ReadonlySet<string>) => one.intersection(other));
