@@ -1,12 +1,13 @@
 import { crc32 } from "node:zlib";
 import type { Caller } from "../db/caller.ts";
-import { type Catalog, quoteName, type Table, type TableName, tableOf } from "../db/catalog/catalog.ts";
+import { type Catalog, quoteName, type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { LostChanges } from "../db/changes/lost-changes.ts";
 import type { Subscriber } from "../db/delivery/subscriber.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import { columnsRead, type Rights } from "../db/rights/rights.ts";
 import type { View, VisibleChange, Watch } from "../db/rights/watch.ts";
+import type { Problem } from "../problems/problem.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";
@@ -75,11 +76,13 @@ export class Bindings {
     if (watch.view.of !== view) watch.view = this.#viewOf(view, watch.binding.request.select);
   }
 
-  #watchesOf(binding: Binding, caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
-    const { schema, table } = binding.request;
-    return schema !== null && table !== null
-      ? this.#watchTable(binding, { schema, name: table }, caller, subscriber).then((watch) => [watch])
-      : this.#watchAll(binding, caller, subscriber);
+  async #watchesOf(binding: Binding, caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
+    const { event, schema, table, isPartial } = binding.request;
+    if (schema === null || table === null) return this.#watchAll(binding, caller, subscriber);
+    const watch = await this.#watchTable(binding, { schema, name: table }, caller, subscriber);
+    if (watch.lost !== null && event === "DELETE" && !isPartial)
+      throw notPossible(`${watch.lost}. To subscribe nevertheless, set postgres_changes_options.partial`);
+    return [watch];
   }
 
   async #watchTable(
@@ -89,7 +92,7 @@ export class Bindings {
     subscriber: ChangeSubscriber,
   ): Promise<ChangeWatch> {
     const { catalog } = this.#options.rights;
-    const { event, filter, select, isPartial } = binding.request;
+    const { event, filter, select } = binding.request;
     const table = tableOf(catalog, name);
     if (!table) throw notPossible(absence(catalog, name));
     const view = await this.#options.rights.view(name, caller.role);
@@ -103,8 +106,6 @@ export class Bindings {
     const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view, prepared?.columns.keys()));
     if (all !== null) throw notPossible(lostAll(name, all));
     const lost = deletes && lostDeletes(name, deletes);
-    if (lost !== null && event === "DELETE" && !isPartial)
-      throw notPossible(`${lost}. To subscribe nevertheless, set postgres_changes_options.partial`);
     return {
       table: name,
       lost,
@@ -140,37 +141,15 @@ export class Bindings {
     if (schema !== null && !catalog.schemas.has(schema)) throw notPossible(absence(catalog, { schema, name: "*" }));
     const schemas = [...catalog.schemas.values()].filter(({ name }) => schema === null || name === schema);
     const tables = schemas.flatMap((each) => [...each.tables.values()]);
-    const watches = await Promise.all(tables.map((table) => this.#watchIfPossible(binding, table, caller, subscriber)));
-    const possible = watches.filter((watch) => watch !== null && typeof watch !== "string");
-    if (possible.length > 0) return possible;
-    const lost = watches.find((watch) => typeof watch === "string");
-    throw lost ? notPossible(lost) : mayNotSee(`the role ${caller.role} may not read the changes of any table`);
-  }
-
-  /** Null if the caller may not see the table; why, if its changes do not arrive. */
-  async #watchIfPossible(
-    binding: Binding,
-    table: Table,
-    caller: Caller,
-    subscriber: ChangeSubscriber,
-  ): Promise<ChangeWatch | string | null> {
-    const name = { schema: table.schema, name: table.name };
-    const view = await this.#options.rights.view(name, caller.role);
-    if ("refusal" in view) return null;
-    const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view));
-    if (all !== null) return lostAll(name, all);
-    const lost = deletes && lostDeletes(name, deletes);
-    const { event } = binding.request;
-    return {
-      table: name,
-      lost,
-      lapse: lapseOf(name, event, lost),
-      caller,
-      filter: null,
-      binding,
-      subscriber,
-      view: this.#viewOf(view, null),
-    };
+    const watching = tables.map(({ schema, name }) => this.#watchTable(binding, { schema, name }, caller, subscriber));
+    const settled = await Promise.allSettled(watching);
+    const watches = settled.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    const errors = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as Partial<Problem>] : []));
+    const lost = errors.find(({ reason }) => reason === "channel not possible");
+    const fault = errors.find(({ reason }) => reason !== "may not see" && reason !== "channel not possible");
+    if (fault) throw fault;
+    if (watches.length > 0) return watches;
+    throw lost ?? mayNotSee(`the role ${caller.role} may not read the changes of any table`);
   }
 
   /** The selected columns and the primary key, as far as the role may read them. */

@@ -55,7 +55,7 @@ export async function prepareChanges(
   return {
     missing: whyUnread(refusals.map(({ text }) => text)),
     ...{ publication: PUBLICATION, manager: "service", url, standbyUrl },
-    database: await databaseOf(owner),
+    database: (await owner.query<{ oid: number }>(DATABASE)).rows[0]!.oid,
     search: null,
   };
 }
@@ -167,12 +167,7 @@ async function creationFor(client: pg.Client, { publication, schemas }: FindOpti
   return `${missing}: a DBA can run: ${sql}${without}`;
 }
 
-async function databaseOf(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ oid: number }>(
-    "select oid from pg_database where datname = current_database()",
-  );
-  return rows[0]!.oid;
-}
+const DATABASE = "select oid from pg_database where datname = current_database()";
 
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas"> &
   Pick<DatabaseLimits, "changesMaxBytes" | "changesOpenTimeout"> & {

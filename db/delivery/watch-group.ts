@@ -7,7 +7,7 @@ import { type ChangeReader, feedGap } from "../changes/reader.ts";
 import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../rights/watch.ts";
+import { type ChangeVisibility, onlyOf, type VisibleChange, type Watch } from "../rights/watch.ts";
 import type { Subscribed } from "./subscriber.ts";
 
 /** The client for which the delivery of all changes counts. */
@@ -160,15 +160,16 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
 
   /** Without watches that have been deleted meanwhile or start after the change, and without changes that no watch sees. */
   present(results: readonly ChangeVisibility<W>[]): ChangeVisibility<W>[] {
-    return results.flatMap(({ change, visible, failures }) => {
-      const gets = ({ watch }: { readonly watch: W }) => {
+    return results.flatMap((result) => {
+      const { change } = result;
+      const gets = (watch: W) => {
         if (!this.watches.has(watch)) return false;
         const start = this.#starts.get(watch);
         if (!start) return true;
         if (isCommittedAfter(change, start)) this.#starts.delete(watch);
         return follows(change, start);
       };
-      const present = { change, visible: visible.filter(gets), failures: failures.filter(gets) };
+      const present = onlyOf(gets, result);
       return present.visible.length + present.failures.length > 0 ? [present] : [];
     });
   }
@@ -215,7 +216,7 @@ export class Difficulties {
   readonly #counts = new WeakMap<object, number>();
 
   /** The changes after which the subscriber may join the others again: each time twice as many, so that n changes set it apart log n times. */
-  note({ subscriber = {} }: Watch): number {
+  note({ subscriber }: Watch): number {
     const count = (this.#counts.get(subscriber) ?? 0) + 1;
     this.#counts.set(subscriber, count);
     return 2 ** count;

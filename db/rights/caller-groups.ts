@@ -49,10 +49,6 @@ export class CallerGroups<W extends Watch> {
     return this.#byKey.size === 0;
   }
 
-  has(watch: W): boolean {
-    return this.#byWatch.has(watch);
-  }
-
   /** The caller that the queries check for the watch; undefined for a watch that is in no group. */
   callerOf(watch: W): Caller | undefined {
     return this.#byWatch.get(watch)?.caller;

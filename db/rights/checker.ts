@@ -47,8 +47,6 @@ export type Outcome = readonly RawRow[] | CheckError;
  */
 export type Manner = "together" | "alone";
 
-/** Transactions at the same time, on connections that requests could use. A slow one never keeps others from being asked. */
-const SLOTS = { together: 2, alone: 2, slow: 1 };
 /** Milliseconds. */
 const PATIENCE = 250;
 /** Callers in one transaction. What DB_PRE_REQUEST has set for one must not be read by the next. */
@@ -96,11 +94,8 @@ export class Inquiry {
 /** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
 export class Checker {
   readonly #options: CheckerOptions;
-  readonly #slots = {
-    together: new Semaphore(SLOTS.together),
-    alone: new Semaphore(SLOTS.alone),
-    slow: new Semaphore(SLOTS.slow),
-  };
+  /** Transactions at the same time, on connections that requests could use. A slow one never keeps others from being asked. */
+  readonly #slots = { together: new Semaphore(2), alone: new Semaphore(2), slow: new Semaphore(1) };
   readonly #settings: Readonly<Record<"brief" | "long" | "admission", readonly Setting[]>>;
   readonly #closed = new AbortController();
 
@@ -181,7 +176,7 @@ export class Checker {
     inquiry: Inquiry | null,
     isOfRole = false,
   ): Promise<RawRow[][]> {
-    const run = (slot: keyof typeof SLOTS, time: "brief" | "long") =>
+    const run = (slot: Manner | "slow", time: "brief" | "long") =>
       this.#inSlot(slot, inquiry, () => this.#retrying(caller, statements, inquiry, { time, isOfRole }));
     if (inquiry === null) return run("together", "long");
     if (inquiry.isShared) return inquiry.wait(run("together", "brief"));
@@ -191,11 +186,7 @@ export class Checker {
     });
   }
 
-  async #inSlot<Result>(
-    slot: keyof typeof SLOTS,
-    inquiry: Inquiry | null,
-    work: () => Promise<Result>,
-  ): Promise<Result> {
+  async #inSlot<Result>(slot: Manner | "slow", inquiry: Inquiry | null, work: () => Promise<Result>): Promise<Result> {
     const slots = this.#slots[slot];
     await slots.enter();
     const start = performance.now();

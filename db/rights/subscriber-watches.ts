@@ -3,30 +3,13 @@ import type { Change } from "../changes/change.ts";
 import type { Inquiry } from "./checker.ts";
 import type { Rights } from "./rights.ts";
 import { TableWatches } from "./table-watches.ts";
-import type { ChangeVisibility, Watch } from "./watch.ts";
+import { type Answer, type ChangeVisibility, type Decision, onlyOf, type Watch } from "./watch.ts";
 
 /** A watch that has ended, because its table or the rights of its role have changed. */
 export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
 
-/**
- * Who sees each change of a batch, in order, as far as this process decides for every watch of a subscriber, and the watches that had
- * ended before it.
- */
-export type Decision<W extends Watch> = {
-  readonly decided: readonly ChangeVisibility<W>[];
-  readonly ended: readonly Ended<W>[];
-  /** Lets Postgres decide for the other subscribers; null if there are none. */
-  readonly ask: ((inquiry: Inquiry) => Promise<Answer<W>>) | null;
-};
-
-/** Who sees each change of a batch, in order. */
-export type Found<W extends Watch> = Omit<Answer<W>, "undecided"> & Pick<Decision<W>, "ended">;
-
-/** Who sees each change of the batch among the other subscribers, and the watches for which Postgres has not decided. */
-export type Answer<W extends Watch> = {
-  readonly results: readonly ChangeVisibility<W>[];
-  readonly undecided: ReadonlySet<W>;
-};
+/** The watches that had ended before a batch. */
+type Endings<W extends Watch> = { readonly ended: readonly Ended<W>[] };
 
 /** The watches of one reader of changes. */
 export class Watches<W extends Watch> {
@@ -36,7 +19,7 @@ export class Watches<W extends Watch> {
   /** Null for a watch that has not been placed yet. */
   readonly #watches = new Map<W, TableWatches<W> | null>();
   readonly #unplaced = new Set<W>();
-  /** The watches of each subscriber that is not a watch itself. */
+  /** The watches of each subscriber. */
   readonly #subscribers = new Map<object, Set<W>>();
   #isOpen: (watch: W) => boolean = () => false;
   #catalog: Catalog | null = null;
@@ -64,10 +47,7 @@ export class Watches<W extends Watch> {
     this.#watches.set(watch, null);
     this.#unplaced.add(watch);
     const { subscriber } = watch;
-    if (!subscriber) return;
-    const watches = this.#subscribers.get(subscriber);
-    if (watches) watches.add(watch);
-    else this.#subscribers.set(subscriber, new Set([watch]));
+    this.#subscribers.set(subscriber, (this.#subscribers.get(subscriber) ?? new Set()).add(watch));
   }
 
   delete(watch: W): void {
@@ -75,20 +55,20 @@ export class Watches<W extends Watch> {
     this.#watches.delete(watch);
     this.#unplaced.delete(watch);
     const { subscriber } = watch;
-    const watches = subscriber && this.#subscribers.get(subscriber);
-    if (watches?.delete(watch) && watches.size === 0) this.#subscribers.delete(subscriber!);
+    const watches = this.#subscribers.get(subscriber);
+    if (watches?.delete(watch) && watches.size === 0) this.#subscribers.delete(subscriber);
   }
 
   /** The watches of the same subscriber, with this one. */
   siblingsOf(watch: W): Iterable<W> {
-    return (watch.subscriber && this.#subscribers.get(watch.subscriber)) ?? [watch];
+    return this.#subscribers.get(watch.subscriber) ?? [watch];
   }
 
   /**
    * Who sees which of the changes, in order. Batches must not overlap: a batch ends with its answer. Those of a table whose name another
    * one has now are not seen: its subscribers get a gap.
    */
-  decide(changes: readonly Change[]): Decision<W> {
+  decide(changes: readonly Change[]): Decision<W> & Endings<W> {
     this.#place();
     const byTable = Map.groupBy(changes.keys(), (i) => changes[i]!.table.oid);
     const parts = [...byTable].flatMap(([table, indexes]) =>
@@ -109,10 +89,10 @@ export class Watches<W extends Watch> {
       const answers = asking.map(async (part) => ({ ...part, ...(await part.ask!(inquiry)) }));
       const answered = await Promise.all(answers);
       const undecided = [...locked, ...answered.flatMap((answer) => [...answer.undecided])];
-      const results = together(changes, answered).map((result, i) => joined(only(isOpen, all[i]!), result));
+      const results = together(changes, answered).map((result, i) => joined(onlyOf(isOpen, all[i]!), result));
       return { results, undecided: new Set(undecided) };
     };
-    return { decided: all.map((result) => only((watch) => !isOpen(watch), result)), ended, ask };
+    return { decided: all.map((result) => onlyOf((watch) => !isOpen(watch), result)), ended, ask };
   }
 
   /** Whether the changes of the current batch are not decided for all watches of the subscriber before Postgres has answered. */
@@ -129,7 +109,6 @@ export class Watches<W extends Watch> {
     const known = new Map<object, boolean>();
     return (watch) => {
       const { subscriber } = watch;
-      if (!subscriber) return isAsked(watch);
       const isOpen = known.get(subscriber) ?? [...this.siblingsOf(watch)].some(isAsked);
       known.set(subscriber, isOpen);
       return isOpen;
@@ -137,7 +116,10 @@ export class Watches<W extends Watch> {
   }
 
   /** The same when each watch is asked about alone, and policies that another transaction has locked are waited for. */
-  async findVisible(changes: readonly Change[], inquiry = this.#rights.checker.inquiry("alone")): Promise<Found<W>> {
+  async findVisible(
+    changes: readonly Change[],
+    inquiry = this.#rights.checker.inquiry("alone"),
+  ): Promise<Pick<Answer<W>, "results"> & Endings<W>> {
     const ended: Ended<W>[] = [];
     for (;;) {
       await this.#waitForPolicies();
@@ -212,16 +194,6 @@ function together<W extends Watch>(
 }
 
 const NONE: ReadonlySet<never> = new Set();
-
-/** The result for some of the watches. */
-const only = <W extends Watch>(
-  isWanted: (watch: W) => boolean,
-  { change, visible, failures }: ChangeVisibility<W>,
-): ChangeVisibility<W> => ({
-  change,
-  visible: visible.filter(({ watch }) => isWanted(watch)),
-  failures: failures.filter(({ watch }) => isWanted(watch)),
-});
 
 /** A change that is checked in several steps. */
 const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibility<W>): ChangeVisibility<W> => ({

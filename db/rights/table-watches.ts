@@ -6,19 +6,16 @@ import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy, RowVisibility } from "./policy.ts";
 import type { Row } from "./row-source.ts";
-import type { ChangeVisibility, Failure, View, VisibleChange, Watch } from "./watch.ts";
-
-/** Who sees the changes of a batch. `ask` lets Postgres decide for the other watches; null if there are none. */
-export type TableDecision<W extends Watch> = {
-  readonly decided: readonly ChangeVisibility<W>[];
-  readonly ask: ((inquiry: Inquiry) => Promise<TableAnswer<W>>) | null;
-};
-
-/** What Postgres has decided, and the watches for which it has not, because the answer was an error or came too late. */
-export type TableAnswer<W extends Watch> = {
-  readonly results: readonly ChangeVisibility<W>[];
-  readonly undecided: ReadonlySet<W>;
-};
+import {
+  type Answer,
+  type ChangeVisibility,
+  type Decision,
+  type Failure,
+  onlyOf,
+  type View,
+  type VisibleChange,
+  type Watch,
+} from "./watch.ts";
 
 /** The rows of a batch. The n-th change has the rows at `current[n]` and `previous[n]`; -1 if the stream has none. */
 type Rows = { readonly all: readonly Row[]; readonly current: readonly number[]; readonly previous: readonly number[] };
@@ -66,7 +63,7 @@ export class TableWatches<W extends Watch> {
   }
 
   /** Who sees which of the changes, in order, as far as this process decides. The others wait for `ask`. */
-  decide(changes: readonly Change[]): TableDecision<W> {
+  decide(changes: readonly Change[]): Decision<W> {
     this.#admit();
     const rows = rowsOf(changes, this.#view);
     const match = this.#matcher.match(rows.all);
@@ -87,12 +84,12 @@ export class TableWatches<W extends Watch> {
 
   /** Whether the changes of the batch are not decided yet for a watch of it, as far as queries decide. */
   isOpen(watch: W): boolean {
-    return this.#open.has(watch) || this.#asking.has(watch);
+    return this.#open.has(watch) || this.#asking.callerOf(watch) !== undefined;
   }
 
-  async #ask(changes: readonly Change[], rows: Rows, known: Match<W>, inquiry: Inquiry): Promise<TableAnswer<W>> {
+  async #ask(changes: readonly Change[], rows: Rows, known: Match<W>, inquiry: Inquiry): Promise<Answer<W>> {
     const open = this.#open;
-    const isOpen = (watch: W) => open.has(watch) || this.#asking.has(watch);
+    const isOpen = (watch: W) => open.has(watch) || this.#asking.callerOf(watch) !== undefined;
     const match = (await this.#prepare(inquiry)) ? this.#matcher.match(rows.all) : known;
     const undecided = new Set(this.#waiting);
     const found = match.certain.map((watches) => new Set([...watches].filter(isOpen)));
@@ -111,7 +108,7 @@ export class TableWatches<W extends Watch> {
     const results = resultsOf(changes, rows, { view: this.#view, found, may, truncated });
     if (!inquiry.isShared) return { results, undecided };
     for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
-    return { results: results.map((result) => without(undecided, result)), undecided };
+    return { results: results.map((result) => onlyOf((watch) => !undecided.has(watch), result)), undecided };
   }
 
   /** Admits the watches whose callers are prepared. */
@@ -169,16 +166,6 @@ export class TableWatches<W extends Watch> {
     return new Map(seen.map((ofRow, i) => [asked[i]!, ofRow]));
   }
 }
-
-/** The result without these watches. */
-const without = <W extends Watch>(
-  watches: ReadonlySet<W>,
-  { change, visible, failures }: ChangeVisibility<W>,
-): ChangeVisibility<W> => ({
-  change,
-  visible: visible.filter(({ watch }) => !watches.has(watch)),
-  failures: failures.filter(({ watch }) => !watches.has(watch)),
-});
 
 function rowsOf(changes: readonly Change[], view: View): Rows {
   const all: Row[] = [];

@@ -2,7 +2,7 @@ import type { Caller } from "../caller.ts";
 import type { Table, TableName } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
 import type { LostChanges } from "../changes/lost-changes.ts";
-import type { CheckError } from "./checker.ts";
+import type { CheckError, Inquiry } from "./checker.ts";
 import type { PreparedFilter } from "./filter.ts";
 import type { Policy } from "./policy.ts";
 
@@ -22,8 +22,8 @@ export type Watch = {
   readonly filter: PreparedFilter | null;
   /** The columns that it names; null or absent for all. */
   readonly selected?: ReadonlySet<string> | null;
-  /** Who gets the changes of several watches, each change once and in order. Absent for a watch of its own. */
-  readonly subscriber?: object;
+  /** Who gets the changes of several watches, each change once and in order. */
+  readonly subscriber: object;
   /** Why the subscriber must subscribe again when this is lost; null if it need not. Absent for one that accepts every loss. */
   readonly lapse?: (lost: LostChanges) => string | null;
 };
@@ -49,4 +49,27 @@ export type ChangeVisibility<W extends Watch> = {
   readonly change: Change;
   readonly visible: readonly VisibleChange<W>[];
   readonly failures: readonly Failure<W>[];
+};
+
+/** The result for some of the watches. */
+export const onlyOf = <W extends Watch>(
+  isWanted: (watch: W) => boolean,
+  { change, visible, failures }: ChangeVisibility<W>,
+): ChangeVisibility<W> => ({
+  change,
+  visible: visible.filter(({ watch }) => isWanted(watch)),
+  failures: failures.filter(({ watch }) => isWanted(watch)),
+});
+
+/** Who sees each change of a batch, in order, as far as this process decides. */
+export type Decision<W extends Watch> = {
+  readonly decided: readonly ChangeVisibility<W>[];
+  /** Lets Postgres decide for the other watches; null if there are none. */
+  readonly ask: ((inquiry: Inquiry) => Promise<Answer<W>>) | null;
+};
+
+/** What Postgres has decided, and the watches for which it has not, because the answer was an error or came too late. */
+export type Answer<W extends Watch> = {
+  readonly results: readonly ChangeVisibility<W>[];
+  readonly undecided: ReadonlySet<W>;
 };

@@ -190,7 +190,7 @@ export class MissingChangeCheck {
     steps: readonly Step[],
   ): Promise<Reception> {
     const watches = new Watches(this.#options.rights);
-    watches.add({ table, caller, filter });
+    watches.add({ table, caller, filter, subscriber: {} });
     const asked = changeOf(change.event, rows, table, stateOf(setup.tables, table)!);
     const { results } = await watches.findVisible([asked], this.#inquiry);
     const [visible] = results.flatMap((result) => result.visible);

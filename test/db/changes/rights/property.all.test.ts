@@ -227,7 +227,7 @@ test("a filter matches exactly the rows that the same condition finds in SQL", a
   const watches: Watch[] = [];
   for (const each of filters) {
     const filter = await rights.prepareFilter(each, table, "postgres");
-    watches.push({ table, caller: callerOf("postgres"), filter });
+    watches.push({ table, caller: callerOf("postgres"), filter, subscriber: {} });
     live.add(watches.at(-1)!);
   }
   for (const [i, row] of values.entries()) {
@@ -259,7 +259,12 @@ test("an event is visible exactly when a SELECT by that caller would have return
   for (const [i, sample] of samples.entries()) {
     const name = `t${i}`;
     const live = new Watches<Watch>(rights);
-    const watches = callers().map((caller) => ({ table: { schema: "public", name }, caller, filter: null }));
+    const watches = callers().map((caller) => ({
+      table: { schema: "public", name },
+      caller,
+      filter: null,
+      subscriber: {},
+    }));
     for (const watch of watches) live.add(watch);
     const found: ChangeVisibility<Watch>[] = [];
     let before = await visibleTo(callers(), name);

@@ -106,7 +106,7 @@ class Watching {
   }
 
   add(name: string, caller: Caller, filter: Watch["filter"] = null): this {
-    this.watches.push({ table: { schema: "public", name }, caller, filter });
+    this.watches.push({ table: { schema: "public", name }, caller, filter, subscriber: {} });
     this.live.add(this.watches.at(-1)!);
     return this;
   }
@@ -305,7 +305,7 @@ describe("a filter", () => {
     const matcher = new Matcher<Watch>(notes, user, rights.checker);
     const add = async (request: FilterRequest) => {
       const filter = await rights.prepareFilter(request, notes, user);
-      const watch: Watch = { table: notes, caller: ada(), filter };
+      const watch: Watch = { table: notes, caller: ada(), filter, subscriber: {} };
       matcher.add(watch, { condition: null, terms: [] });
       return watch;
     };
