@@ -73,12 +73,7 @@ export class TableWatches<W extends Watch> {
       isComplete ? watches : new Set([...watches].filter((watch) => !this.isOpen(watch))),
     );
     const may: May<W> = (watch, row) => row >= 0 && this.#matcher.mayInProcess(watch, rows.all[row]!);
-    const decided = resultsOf(changes, rows, {
-      view: this.#view,
-      found: certain,
-      may,
-      truncated: () => [...this.#watches].filter((watch) => !this.isOpen(watch)),
-    });
+    const decided = this.#resultsOf(changes, rows, certain, may, (watch) => !this.isOpen(watch));
     return { decided, ask: isComplete ? null : (inquiry) => this.#ask(changes, rows, match, inquiry) };
   }
 
@@ -104,11 +99,27 @@ export class TableWatches<W extends Watch> {
       const ofRow = seen.get(row);
       return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
-    const truncated = () => [...this.#watches].filter(isOpen);
-    const results = resultsOf(changes, rows, { view: this.#view, found, may, truncated });
+    const results = this.#resultsOf(changes, rows, found, may, isOpen);
     if (!inquiry.isShared) return { results, undecided };
     for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
     return { results: results.map((result) => onlyOf((watch) => !undecided.has(watch), result)), undecided };
+  }
+
+  /** `found` are the watches that may see each row, as far as their filters decide; `isNow` those that are decided now. */
+  #resultsOf(
+    changes: readonly Change[],
+    { previous, current }: Rows,
+    found: readonly ReadonlySet<W>[],
+    may: May<W>,
+    isNow: (watch: W) => boolean,
+  ): ChangeVisibility<W>[] {
+    const view = this.#view;
+    return changes.map((change, i) => {
+      if (change.operation !== "TRUNCATE") return findVisible(change, [previous[i]!, current[i]!], view, found, may);
+      const watches = [...this.#watches].filter(isNow);
+      const visible = watches.map((watch) => ({ watch, view, event: "TRUNCATE", left: null, seesOld: false }) as const);
+      return { change, visible, failures: [] };
+    });
   }
 
   /** Admits the watches whose callers are prepared. */
@@ -175,32 +186,12 @@ function rowsOf(changes: readonly Change[], view: View): Rows {
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
 
-/** The watches found for each row, who of them may see it, and those of a TRUNCATE. */
-type Found<W> = {
-  readonly view: View;
-  readonly found: readonly ReadonlySet<W>[];
-  readonly may: May<W>;
-  truncated(): readonly W[];
-};
-
-const resultsOf = <W extends Watch>(
-  changes: readonly Change[],
-  { previous, current }: Rows,
-  { view, found, may, truncated }: Found<W>,
-): ChangeVisibility<W>[] =>
-  changes.map((change, i) =>
-    change.operation === "TRUNCATE"
-      ? { change, visible: truncated().map((watch) => ({ watch, view, ...TRUNCATION })), failures: [] }
-      : findVisible(change, [previous[i]!, current[i]!], { view, found, may }),
-  );
-
-const TRUNCATION = { event: "TRUNCATE", left: null, seesOld: false } as const;
-
-/** `found` are the watches that may see each row, as far as their filters decide. */
 function findVisible<W extends Watch>(
   change: Change,
   [previous, current]: readonly [previous: number, current: number],
-  { view, found, may }: Omit<Found<W>, "truncated">,
+  view: View,
+  found: readonly ReadonlySet<W>[],
+  may: May<W>,
 ): ChangeVisibility<W> {
   const { operation } = change;
   const visible: VisibleChange<W>[] = [];
