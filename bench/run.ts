@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { AUTH } from "./auth/bench.ts";
+import { SIGN_INS } from "./auth/sign-ins.ts";
 import { findCommit } from "./checkout.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
 import { GROWTH } from "./growth/bench.ts";
@@ -26,6 +27,7 @@ const BENCHES = [
   GROWTH,
   USERS,
   AUTH,
+  SIGN_INS,
   SLOW_READERS,
   SOAK,
   HOSTILE,
