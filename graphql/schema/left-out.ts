@@ -15,7 +15,8 @@ export type Missing = {
 
 /** What PostGraphile leaves out of one schema, and why. */
 export class LeftOut {
-  readonly #fields = new Map<string, Map<string, PgObject>>();
+  /** The objects that lead to each field: `Query.posts` */
+  readonly sources = new Map<string, PgObject[]>();
   /** The tables and types of each codec. */
   readonly #codecs = new Map<string, Map<string, PgObject>>();
   readonly #clashes: Clash[] = [];
@@ -74,7 +75,9 @@ export class LeftOut {
         GraphQLObjectType_fields_field: (field, build, { Self, scope }) => {
           const object = Labels.ofField(scope as any) ?? functionOf(build, scope as any);
           const key = `${Self.name}.${scope.fieldName}`;
-          if (object) this.#fields.set(key, (this.#fields.get(key) ?? new Map()).set(object.label, object));
+          const sources = this.sources.get(key) ?? [];
+          if (object && sources.every(({ label }) => label !== object.label))
+            this.sources.set(key, [...sources, object]);
           return field;
         },
         finalize: (schema, build) => {
@@ -134,9 +137,9 @@ export class LeftOut {
     }
     const key = /same key '(\w+)'/.exec(message)?.[1];
     if (key === undefined) return null;
-    const fields = [...this.#fields].filter(([name, objects]) => name.endsWith(`.${key}`) && objects.size > 1);
+    const fields = [...this.sources].filter(([name, objects]) => name.endsWith(`.${key}`) && objects.length > 1);
     const [name, objects] = fields.find(([name]) => message.includes(`'${name.split(".")[0]}'`)) ?? fields[0] ?? [];
-    return objects ? { name: `field ${name}`, objects: [...objects.values()] } : null;
+    return objects ? { name: `field ${name}`, objects } : null;
   }
 
   /** What an error that ends the build is about, and what went wrong before with the type that it names. */
@@ -147,11 +150,6 @@ export class LeftOut {
     const [object] = types.flatMap(this.#objectsOf);
     const before = [...this.#messages].filter((each) => each !== message && types.some((name) => each.includes(name)));
     return { object, reason: [message, ...before].join("; ") };
-  }
-
-  /** The objects that lead to each field: `Query.posts` */
-  get sources(): ReadonlyMap<string, readonly PgObject[]> {
-    return new Map([...this.#fields].map(([field, objects]) => [field, [...objects.values()]]));
   }
 
   /** The newer object of each name conflict. `error` is that of a build that failed. */
