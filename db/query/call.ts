@@ -115,8 +115,9 @@ function writeValueBody({ format, function: { returns } }: CallPlan): Sql {
   return stripped(format, sql`coalesce(pg_catalog.to_json(r.${NAME}), 'null'::json)`);
 }
 
+/** A set of void has no rows, or several. */
 function writeVoid(plan: CallPlan, called: Called): Sql {
-  const from = sql`from ${inFrom(called)} as r`;
+  const from = sql`from ${sql.subquery(sql`select count(*)${sql.line}from ${inFrom(called)}`)} as r`;
   return writeResult(plan, { body: sql`null::json`, rows: ONE, total: isCounted(plan) ? ONE : null, from });
 }
 

@@ -211,6 +211,12 @@ const FUNCTIONS: readonly (readonly [path: string, field: string | null, result:
 
 /** Functions return the same over REST and GraphQL. */
 export function testFunctions(zoo: () => Zoo): void {
+  test.each([0, 1, 3])("a set of void with %i rows is no body, and true in GraphQL", async (a) => {
+    const reply = await zoo().rest("rpc/nothing", { method: "POST", body: { a } });
+    expect([reply.status, reply.text]).toEqual([204, ""]);
+    expect(await zoo().graphql(`mutation { nothing(a: ${a}) }`)).toEqual({ data: { nothing: true } });
+  });
+
   test.each(FUNCTIONS)("%s is %s", async (path, field, result) => {
     const expected = result === "rows of blanks" ? await zoo().sql("select * from blanks order by a, b") : result;
     expect((await zoo().rest(path)).json).toEqual(expected);

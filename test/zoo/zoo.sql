@@ -123,6 +123,8 @@ create function same_text(id bigint) returns text language sql stable as $$ sele
 create function label(depots) returns text language sql stable as $$ select 'depot ' || $1.id $$;
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
+create function nothing(a int) returns setof void language sql volatile as $$ select from generate_series(1, a) $$;
+
 create table codes (id int primary key, code char(6) not null);
 create table cards (id int primary key, code_id int references codes, codes char(6)[]);
 create index on cards (code_id);
