@@ -33,6 +33,7 @@ const REPLACED: readonly (readonly [string, string])[] = [
     "from pg_catalog.pg_constraint\n    where ",
     "from pg_catalog.pg_constraint\n    where contype not in ('n', 't') and ",
   ],
+  ["from pg_catalog.pg_proc\n    where ", "from pg_catalog.pg_proc\n    where prokind = 'f' and "],
   ["where deptype IN ('a', 'e') and (", "where deptype = 'e' and ("],
 ];
 

@@ -205,6 +205,8 @@ const FUNCTIONS: readonly (readonly [path: string, field: string | null, result:
   ["rpc/shape_of?width=1&height=2", null, "rectangle"],
   ["rpc/kind_of?value=1", null, expect.objectContaining({ code: "PGRST203" })],
   ["rpc/drop_row", null, expect.objectContaining({ code: "PGRST202" })],
+  ["rpc/vacate?id=1", null, expect.objectContaining({ code: "PGRST202" })],
+  ["rpc/total", null, expect.objectContaining({ code: "PGRST202" })],
   ["depots?select=label", "depots { edges { node { label } } }", [{ label: "depot 1" }]],
   ["trucks?select=label&order=id", "trucks { edges { node { label } } }", [{ label: "truck 1" }, { label: "truck 2" }]],
 ];

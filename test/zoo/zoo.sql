@@ -124,6 +124,8 @@ create function label(depots) returns text language sql stable as $$ select 'dep
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
 create function nothing(a int) returns setof void language sql volatile as $$ select from generate_series(1, a) $$;
+create procedure vacate(id int) language sql as $$ delete from seats where seats.id = vacate.id $$;
+create aggregate total(int) (sfunc = int4pl, stype = int, initcond = 0);
 
 create table codes (id int primary key, code char(6) not null);
 create table cards (id int primary key, code_id int references codes, codes char(6)[]);
