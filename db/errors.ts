@@ -27,7 +27,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (error instanceof Problem) return error;
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
-  if (isSyntaxOfValue(raised)) return problem("invalid value", { cause: error });
+  if (isSyntaxOfValue(raised)) return problem("invalid value", { message: raised.message, cause: error });
   if (isUnpopulated(raised))
     return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
   if (isDeferrableKey(raised)) return problem("deferrable key", { cause: error });
@@ -78,9 +78,9 @@ export function retryAfterOf({ code, message }: DatabaseErrorLike): number | und
   return seconds === undefined ? undefined : Number(seconds);
 }
 
-/** A value that has a syntax of its own, such as a tsquery. A syntax error in SQL has a position, or is in a function. */
-const isSyntaxOfValue = ({ code, position, where }: DatabaseErrorLike) =>
-  code === "42601" && position === undefined && where === undefined;
+/** A value with a syntax of its own, such as a tsquery or the name of a table. A syntax error in SQL has a position, or is in a function. */
+const isSyntaxOfValue = (error: DatabaseErrorLike) =>
+  (error.code === "42601" || error.code === "42602") && error.position === undefined && !isInCode(error);
 
 /** A materialized view that was created `with no data`. Functions may raise the code too, with a message that is not for clients. */
 export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>
@@ -121,7 +121,8 @@ const isRaised = ({ routine }: DatabaseErrorLike): boolean => routine === "exec_
 /** Whether an error may be about a value that a type, its modifier or a domain refuses. */
 export const isOfValue = (error: DatabaseErrorLike): boolean => {
   const { code = "", table } = error;
-  return !isRaised(error) && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
+  if (isRaised(error)) return false;
+  return code.startsWith("22") || (code.startsWith("23") && table === undefined) || isSyntaxOfValue(error);
 };
 
 /** Whether a function or a trigger has raised the error. The context of a parameter names the parameter. */

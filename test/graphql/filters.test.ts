@@ -205,8 +205,11 @@ describe("conditions are combined", () => {
   test.each([
     [{ label: { matches: "[" } }, "VALIDATION_ERROR: invalid regular expression: brackets [] not balanced"],
     [{ label: { search: { query: "x", config: "klingon" } } }, "VALIDATION_ERROR: unknown name of a database object"],
-    [{ found: { search: { query: "a & & b", syntax: "RAW" } } }, "VALIDATION_ERROR: invalid value"],
-    [{ doc: { matchesPath: "$.a ? (" } }, "VALIDATION_ERROR: invalid value"],
+    [
+      { found: { search: { query: "a & & b", syntax: "RAW" } } },
+      'VALIDATION_ERROR: syntax error in tsquery: "a & & b"',
+    ],
+    [{ doc: { matchesPath: "$.a ? (" } }, "VALIDATION_ERROR: syntax error at end of jsonpath input"],
     [{ doc: { matchesPath: "" } }, 'VALIDATION_ERROR: invalid input syntax for type jsonpath: ""'],
   ])("a value that PostgreSQL refuses is an error: %j", async (filter, message) => {
     const query = "query ($filter: KindFilter) { kinds(filter: $filter) { totalCount } }";

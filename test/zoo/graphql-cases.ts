@@ -100,6 +100,17 @@ export function testGraphQL(zoo: () => Zoo): void {
     ]);
   });
 
+  test.each([
+    ["jsonpath", "$[", "syntax error at end of jsonpath input"],
+    ["tsquery", "a b", 'syntax error in tsquery: "a b"'],
+    ["regclass", "a b", "invalid name syntax"],
+  ])("a %s that has no such syntax is refused with the reason: %s", async (name, value, reason) => {
+    const { column } = zoo().cells.find(({ type }) => type === name)!;
+    expect(await errors(`mutation { createCage(input: { ${column}: "${value}" }) { id } }`)).toEqual([
+      `VALIDATION_ERROR: ${reason}`,
+    ]);
+  });
+
   test("a char(n) has one value everywhere, as in the table interface", async () => {
     const query = `{ codes(orderBy: ID_ASC, first: 1) { edges { node { code cards(limit: 1) { codes code { code } } } } } }`;
     expect(nodes((await data(query)).codes)).toEqual([
