@@ -52,6 +52,10 @@ const UNHANDLED = `array(
 export const isUpdatable = (oid: string) =>
   `case when ${oid} = any (${UNHANDLED}) then 0 else pg_catalog.pg_relation_is_updatable(${oid}, true) end`;
 
+/** SQL for a row of pg_attribute. Since PostgreSQL 18, a NOT NULL may be `not valid`, or not hold for the rows of inheriting tables. */
+export const isNeverNull = (column: string) => `${column}.attnotnull and (${column}.attrelid, ${column}.attnum) not in (
+      select conrelid, unnest(conkey) from pg_constraint where contype = 'n' and (not convalidated or connoinherit))`;
+
 // 64 is INSTEAD OF.
 export const RELATIONS = `
   select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
@@ -94,7 +98,8 @@ export type ColumnRow = {
 export const COLUMNS = `
   select a.attrelid as relation, a.attnum as number, a.attname as name, a.atttypid as type, a.atttypmod as modifier,
     case when a.atttypmod >= 0 then format_type(a.atttypid, a.atttypmod) end as "typeText",
-    a.attnotnull as "isNotNull", coalesce(sorting.collisdeterministic, true) as "isDeterministic", a.attidentity as identity, a.attgenerated as generated,
+    ${isNeverNull("a")} as "isNotNull",
+    coalesce(sorting.collisdeterministic, true) as "isDeterministic", a.attidentity as identity, a.attgenerated as generated,
     case
       when a.attidentity = 'd' then format('nextval(%L::regclass)', sequence.oid::regclass)
       when a.attgenerated = '' then pg_get_expr(expression.adbin, expression.adrelid)

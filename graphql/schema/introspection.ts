@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
 import { endOfSlice } from "../../db/catalog/event-loop.ts";
-import { isUpdatable } from "../../db/catalog/relations.ts";
+import { isNeverNull, isUpdatable } from "../../db/catalog/relations.ts";
 import type { Finding } from "../../db/findings/finding.ts";
 import { withDependents } from "./dropped.ts";
 import { parseIntrospection } from "./introspected.ts";
@@ -16,8 +16,8 @@ const REPLACED: readonly (readonly [string, string])[] = [
   ["pg_catalog.pg_relation_is_updatable(oid, true)", `(${isUpdatable("pg_class.oid")})`],
   [
     "select *\n    from pg_catalog.pg_attribute",
-    `select attrelid, attnum, attname, atttypid, atttypmod, attndims, attcollation, attnotnull, atthasdef, attidentity, attgenerated,
-      attisdropped, attacl
+    `select attrelid, attnum, attname, atttypid, atttypmod, attndims, attcollation, ${isNeverNull("pg_attribute")} as attnotnull,
+      atthasdef, attidentity, attgenerated, attisdropped, attacl
     from pg_catalog.pg_attribute`,
   ],
   [

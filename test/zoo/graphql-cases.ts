@@ -100,6 +100,10 @@ export function testGraphQL(zoo: () => Zoo): void {
     ]);
   });
 
+  test("a column whose NOT NULL is not valid is nullable", async () => {
+    expect(nodes((await data("{ looses { edges { node { id note } } } }")).looses)).toEqual([{ id: "1", note: null }]);
+  });
+
   test.each([
     ["jsonpath", "$[", "syntax error at end of jsonpath input"],
     ["tsquery", "a b", 'syntax error in tsquery: "a b"'],

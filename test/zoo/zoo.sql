@@ -127,6 +127,11 @@ create function nothing(a int) returns setof void language sql volatile as $$ se
 create procedure vacate(id int) language sql as $$ delete from seats where seats.id = vacate.id $$;
 create aggregate total(int) (sfunc = int4pl, stype = int, initcond = 0);
 
+-- A NOT NULL that does not hold for old rows.
+create table looses (id int primary key, note text);
+insert into looses values (1, null);
+alter table looses add not null note not valid;
+
 create table codes (id int primary key, code char(6) not null);
 create table cards (id int primary key, code_id int references codes, codes char(6)[]);
 create index on cards (code_id);
