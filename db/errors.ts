@@ -30,7 +30,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (isSyntaxOfValue(raised)) return problem("invalid value", { message: raised.message, cause: error });
   if (isUnpopulated(raised))
     return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
-  if (isDeferrableKey(raised)) return problem("deferrable key", { cause: error });
+  if (isUnfitKey(raised)) return problem("unfit key", { cause: error });
   if (isWithoutPartition(raised)) return problem("no partition", { cause: error });
   const own = ownProblem(raised);
   if (own !== null) return own;
@@ -86,9 +86,10 @@ const isSyntaxOfValue = (error: DatabaseErrorLike) =>
 export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>
   code === "55000" && routine === "ExecOpenScanRelation";
 
-/** A constraint that `on conflict` cannot use, because it may be violated until the commit. */
-export const isDeferrableKey = ({ code, routine }: DatabaseErrorLike) =>
-  code === "55000" && routine === "ExecCheckIndexConstraints";
+/** A constraint that `on conflict` cannot use, because it may be violated until the commit, or excludes overlaps of ranges. */
+export const isUnfitKey = ({ code, routine }: DatabaseErrorLike) =>
+  (code === "55000" && routine === "ExecCheckIndexConstraints") ||
+  (code === "42P10" && routine === "infer_arbiter_indexes");
 
 const isWithoutPartition = ({ code, routine }: DatabaseErrorLike) =>
   code === "23514" && routine === "ExecFindPartition";

@@ -61,7 +61,11 @@ export const DATABASE = {
   "invalid value": [400, "VALIDATION_ERROR", "invalid value"],
   "unknown object": [400, "VALIDATION_ERROR", "unknown name of a database object"],
   "broken object": [500, "INTERNAL_ERROR", "a database object has an invalid definition"],
-  "deferrable key": [400, "VALIDATION_ERROR", "a deferrable constraint cannot decide which row is updated"],
+  "unfit key": [
+    400,
+    "VALIDATION_ERROR",
+    "a constraint that is deferrable, or about overlaps, cannot decide which row is updated",
+  ],
   "view without data": [503, "INTERNAL_ERROR", "the materialized view has no data yet"],
   "assigned by the service": [400, "VALIDATION_ERROR", "this field is assigned by the service"],
   "raised with an own code": [400, "VALIDATION_ERROR", "refused by the database"],

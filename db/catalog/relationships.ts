@@ -12,15 +12,17 @@ export type ForeignKeyRow = {
   readonly references: readonly number[];
 };
 
+/** SQL for a row of pg_constraint. A foreign key over periods (PostgreSQL 18) compares by overlap: its index is an exclusion index. */
+export const comparesForEquality = (constraint: string) =>
+  `not (${constraint}.contype = 'f' and ${constraint}.conindid in (select indexrelid from pg_index where indisexclusion))`;
+
 // Without foreign keys that derive from a partitioned table's: they have a parent constraint.
-// A foreign key over periods (PostgreSQL 18) compares by overlap, not by equality: its index is an exclusion index.
 export const FOREIGN_KEYS = `
   select c.conname as name, c.conrelid as from, c.conkey as columns, c.confrelid as to, c.confkey as references
   from pg_constraint as c
   join relations as source on source.oid = c.conrelid
   join relations as target on target.oid = c.confrelid
-  join pg_index as i on i.indexrelid = c.conindid and not i.indisexclusion
-  where c.contype = 'f' and c.conparentid = 0
+  where c.contype = 'f' and c.conparentid = 0 and ${comparesForEquality("c")}
   order by source.schema, source.name, c.conname`;
 
 /** A foreign key between two served tables or views. */

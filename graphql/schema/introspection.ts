@@ -3,6 +3,7 @@ import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
 import { endOfSlice } from "../../db/catalog/event-loop.ts";
 import { isNeverNull, isUpdatable } from "../../db/catalog/relations.ts";
+import { comparesForEquality } from "../../db/catalog/relationships.ts";
 import type { Finding } from "../../db/findings/finding.ts";
 import { withDependents } from "./dropped.ts";
 import { parseIntrospection } from "./introspected.ts";
@@ -31,7 +32,8 @@ const REPLACED: readonly (readonly [string, string])[] = [
   ],
   [
     "from pg_catalog.pg_constraint\n    where ",
-    "from pg_catalog.pg_constraint\n    where contype not in ('n', 't') and ",
+    `from pg_catalog.pg_constraint
+    where contype not in ('n', 't') and ${comparesForEquality("pg_constraint")} and `,
   ],
   ["from pg_catalog.pg_proc\n    where ", "from pg_catalog.pg_proc\n    where prokind = 'f' and "],
   ["where deptype IN ('a', 'e') and (", "where deptype = 'e' and ("],

@@ -104,6 +104,11 @@ export function testGraphQL(zoo: () => Zoo): void {
     expect(nodes((await data("{ looses { edges { node { id note } } } }")).looses)).toEqual([{ id: "1", note: null }]);
   });
 
+  test("a foreign key over periods, which compares by overlap, is no relationship", async () => {
+    const { fields } = (await data('{ __type(name: "Bill") { fields { name } } }')).__type;
+    expect(fields.map(({ name }: any) => name)).toEqual(["id", "stay", "during"]);
+  });
+
   test.each([
     ["jsonpath", "$[", "syntax error at end of jsonpath input"],
     ["tsquery", "a b", 'syntax error in tsquery: "a b"'],

@@ -50,6 +50,8 @@ const TAKEN = [409, expect.objectContaining({ code: "23505", message: expect.str
 const TAKEN_TEXT = ["RESOURCE_CONFLICT: pos is already taken"];
 const NO_KEY = [400, expect.objectContaining({ code: "55000", message: expect.stringContaining("deferrable") })];
 
+const UNFIT = "a constraint that is deferrable, or about overlaps, cannot decide which row is updated";
+
 /** A constraint that is checked at the commit. `seats` has the rows 1 and 2, at these places. */
 const DEFERRED: readonly Write[] = [
   [post("seats", { id: 9, pos: 1 }), TAKEN],
@@ -78,8 +80,12 @@ const DEFERRED: readonly Write[] = [
     "upsertSeat(input: { id: 9, pos: 1 }, onConflict: POS) { success errors { code message } }",
     {
       success: false,
-      errors: [{ code: "VALIDATION_ERROR", message: "a deferrable constraint cannot decide which row is updated" }],
+      errors: [{ code: "VALIDATION_ERROR", message: UNFIT }],
     },
+  ],
+  [
+    'upsertStay(input: { id: 1, during: { start: { value: "2026-01-01", inclusive: true } } }) { success errors { message } }',
+    { success: false, errors: [{ message: UNFIT }] },
   ],
 ];
 

@@ -127,10 +127,15 @@ create function nothing(a int) returns setof void language sql volatile as $$ se
 create procedure vacate(id int) language sql as $$ delete from seats where seats.id = vacate.id $$;
 create aggregate total(int) (sfunc = int4pl, stype = int, initcond = 0);
 
--- A NOT NULL that does not hold for old rows.
+-- A NOT NULL that does not hold for old rows, and keys over periods.
 create table looses (id int primary key, note text);
 insert into looses values (1, null);
 alter table looses add not null note not valid;
+create extension btree_gist schema extensions;
+create table stays (id int, during daterange, guest text, primary key (id, during without overlaps));
+create table bills (id int primary key, stay int, during daterange, foreign key (stay, period during) references stays (id, period during));
+insert into stays values (1, '[2026-01-01,2026-02-01)', 'ann'), (1, '[2026-02-01,2026-03-01)', 'bob');
+insert into bills values (1, 1, '[2026-01-15,2026-02-15)');
 
 create table codes (id int primary key, code char(6) not null);
 create table cards (id int primary key, code_id int references codes, codes char(6)[]);

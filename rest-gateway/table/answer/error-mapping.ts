@@ -4,8 +4,8 @@ import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import {
   problemOf as databaseProblem,
-  isDeferrableKey,
   isOfValue,
+  isUnfitKey,
   isUnpopulated,
   retryAfterOf,
   unknownRoleIn,
@@ -59,7 +59,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (refused) return tableAnswer(refused);
   if (raised.code === "PGRST") return fromRaise(raised);
   if (isUnpopulated(raised)) return { ...ofPostgres(raised), status: UNAVAILABLE };
-  if (isDeferrableKey(raised)) return { ...ofPostgres(raised), status: INVALID };
+  if (isUnfitKey(raised)) return { ...ofPostgres(raised), status: INVALID };
   const message = clientMessage(raised);
   if (message === null) return null;
   const chosen = chosenStatus(raised.code);
