@@ -257,7 +257,7 @@ export class Publication {
     this.#writes++;
     if (manager === "login") {
       const verb = action === "publish_table" ? "add" : "drop";
-      await pool.query(`alter publication ${quoteIfNeeded(publication)} ${verb} table ${name}`);
+      await pool.query(`alter publication ${quoteIfNeeded(publication)} ${verb} table only ${name}`);
     } else {
       // By OID: the role of the connection may have no rights on the schema.
       const values = identity === undefined ? [oid] : [oid, identity];

@@ -40,7 +40,7 @@ begin
     elsif not altered.is_full and not altered.has_key and not altered.has_virtual_column then
       execute format('alter table %s replica identity full', altered.name);
     elsif altered.has_virtual_column and not altered.has_key then
-      execute format('alter publication content_changes drop table %s', altered.published);
+      execute format('alter publication content_changes drop table only %s', altered.published);
       raise warning 'subscribers no longer receive the changes of %', altered.published using
         detail = 'It has a virtual generated column and no primary key, so that its updates and deletes would fail.';
     end if;

@@ -39,7 +39,7 @@ begin
     join pg_publication as p on p.oid = r.prpubid
     where p.pubname = 'content_changes' and r.prrelid = relation
   ) then return; end if;
-  execute format('alter publication content_changes add table %s', relation);
+  execute format('alter publication content_changes add table only %s', relation);
 end $$;
 
 comment on function changes.publish_table(regclass) is 'Adds the table to the publication of the service.';
@@ -53,7 +53,7 @@ begin
     join pg_publication as p on p.oid = r.prpubid
     where p.pubname = 'content_changes' and r.prrelid = relation
   ) then
-    execute format('alter publication content_changes drop table %s', relation);
+    execute format('alter publication content_changes drop table only %s', relation);
   end if;
 end $$;
 

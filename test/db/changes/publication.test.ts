@@ -79,6 +79,20 @@ describe("the publication of the service", () => {
     expect(await reasonAgainst("hidden")).toContain("is not a table");
   });
 
+  test("has a table without those that inherit from it: callers may read the first, and the last has no key", async () => {
+    await dba(`create table parents (id int primary key); create table elder () inherits (parents); create table younger () inherits (parents);
+      grant select on parents, elder to anon; insert into younger values (1)`);
+    onTestFinished(async () => void (await dba("drop table parents cascade")));
+    await dba("alter publication content_changes add table elder");
+    const { publication, warnings } = createPublication();
+    await publication.start();
+    const all = () => Promise.all(["elder", "parents", "younger"].map((table) => published(table)));
+    expect([await all(), warnings]).toEqual([["f", "f", null], []]);
+    await dba("update parents set id = 2; delete from younger; revoke select on parents from anon");
+    publication.soon();
+    await expect.poll(all).toEqual(["f", null, null]);
+  });
+
   test("leaves the tables of other schemas as they are, which another service may have published", async () => {
     await dba("create schema other; create table other.kept (id int primary key)");
     await dba("alter publication content_changes add table other.kept");
