@@ -123,6 +123,7 @@ create function same_text(id bigint) returns text language sql stable as $$ sele
 create function label(depots) returns text language sql stable as $$ select 'depot ' || $1.id $$;
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
+create function setting_of(name text) returns text language sql stable as $$ select current_setting(name) $$;
 create function nothing(a int) returns setof void language sql volatile as $$ select from generate_series(1, a) $$;
 create procedure vacate(id int) language sql as $$ delete from seats where seats.id = vacate.id $$;
 create aggregate total(int) (sfunc = int4pl, stype = int, initcond = 0);
