@@ -14,17 +14,11 @@ const work = new AsyncLocalStorage<{ readonly sender: Sender; hasBegun: boolean 
 export const forSender = <Result>(sender: Sender, run: () => Result): Result =>
   work.run({ sender, hasBegun: false }, run);
 
-/** The network that the present work is done for. Null for background work. */
-export function networkOfSender(): string | null {
-  const current = work.getStore();
-  return current === undefined ? null : networkOf(current.sender.address);
-}
-
 /** The sender as the client of its next transaction. Null for background work. Close it after the transaction. */
 export function recipientOfSender(): Recipient | null {
-  const network = networkOfSender();
-  if (network === null) return null;
-  const current = work.getStore()!;
+  const current = work.getStore();
+  if (current === undefined) return null;
+  const network = networkOf(current.sender.address);
   const recipient = new Recipient(network, network, { isContinued: current.hasBegun });
   current.hasBegun = true;
   return recipient;

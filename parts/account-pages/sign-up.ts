@@ -43,7 +43,7 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
     const { password, ...fields } = read(auth, form);
     const languages = languagesOf(request.headers["accept-language"]);
     const user = { fields, username: null, isByOperator: false, languages };
-    const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
+    const id = await auth.registration.register(user, password, client).catch(refuseUser);
     // The same for an e-mail that is taken.
     if (auth.settings.emailConfirm === "required") {
       auth.mails?.markBrowser(visit, id);

@@ -108,13 +108,12 @@ export async function confirmLink(
   { token, password, newPassword = null }: z.infer<typeof ConfirmationBody>,
 ): Promise<string> {
   const { auth, client } = call;
-  const { hashing } = auth;
   const { repository } = mailOf(auth);
   const account = link.needsProof ? link.account! : null;
   if (newPassword !== null) requireNew(auth, newPassword, link);
   const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
   if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
-  const hash = newPassword === null ? null : await hashing.inPlace(() => hashing.hash(newPassword));
+  const hash = newPassword === null ? null : await auth.hashing.hashFor(client, newPassword);
   const proof = { epoch, passwordHash: hash };
   const confirmed = await repository.confirmEmail(hashOf(token), proof, client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();

@@ -35,15 +35,15 @@ export async function acceptOnPage(call: Call, input: Input, { data: { returnTo 
 type Input = z.infer<typeof InvitationBody>;
 
 /** The new account. Its e-mail is confirmed: the invitation has arrived there. */
-async function accept({ auth, client: { address } }: Call, { token, name, password }: Input): Promise<AdmittedLogin> {
+async function accept({ auth, client }: Call, { token, name, password }: Input): Promise<AdmittedLogin> {
   requireInvitations(auth);
   const { hashing, repository } = auth;
   auth.passwords.rules.require(password);
   await linkOf(auth, token, "invitation");
-  const passwordHash = await hashing.inPlace(() => hashing.hash(password));
-  const accepted = { tokenHash: hashOf(token), name, passwordHash, address };
+  const passwordHash = await hashing.hashFor(client, password);
+  const accepted = { tokenHash: hashOf(token), name, passwordHash, address: client.address };
   const id = await mailOf(auth).repository.acceptInvitation(accepted);
-  return { account: (await repository.accountOf(String(id)))!, attempt: [], address };
+  return { account: (await repository.accountOf(String(id)))!, attempt: [], address: client.address };
 }
 
 function requireInvitations(auth: Auth): void {

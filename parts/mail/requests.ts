@@ -98,7 +98,7 @@ async function reset(
   if (keepsFactor && code === null) throw problem("second factor needed");
   const spent = code !== null && account!.hasFactor;
   const sent = spent ? await secondFactor.read(account!, { factors, code }, client.address) : null;
-  const hash = await hashing.inPlace(() => hashing.hash(password));
+  const hash = await hashing.hashFor(client, password);
   const change = (limits: CodeLimits) =>
     mailOf(auth).repository.resetPassword(hashOf(token), hash, sent, client.address, limits);
   const tried = await throttle.spendCode(change, client);

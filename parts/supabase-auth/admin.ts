@@ -171,7 +171,7 @@ const UNITS = { h: 1, m: 60, s: 3600 };
 
 /** Without the rules for passwords. Rejects with Problem for one that is too long, and for a hash that no password is verified against. */
 export async function passwordHashOf(
-  { auth }: AuthCall,
+  { auth, client }: AuthCall,
   password: string | null | undefined,
   exported: string | null | undefined,
 ): Promise<string | null> {
@@ -179,7 +179,7 @@ export async function passwordHashOf(
   if (exported) return usableHash(exported);
   if (!password) return null;
   if (password.length > MAX_PASSWORD) throw invalid(`Password must have at most ${MAX_PASSWORD} characters`);
-  return auth.hashing.inPlace(() => auth.hashing.hash(password));
+  return auth.hashing.hashFor(client, password);
 }
 
 function usableHash(exported: string): string {

@@ -31,7 +31,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const languages = languagesOf(request.headers["accept-language"]);
   const user = { fields, username: null, metadata, isByOperator: false, languages };
   const destination = destinationIn(call, "signup", sent);
-  const id = await auth.registration.register({ ...user, destination }, password, client.address).catch(refuseSignUp);
+  const id = await auth.registration.register({ ...user, destination }, password, client).catch(refuseSignUp);
   if (auth.settings.emailConfirm === "required") {
     auth.mails?.markBrowser(call, id);
     return unconfirmed(call, id, address, metadata);

@@ -77,7 +77,7 @@ async function replacePassword(
   refuseAnonymous(owner);
   refuseWeak(auth, newPassword, password);
   const confirmed = await confirm(auth, owner, { password, code, passkey }, client, WRONG);
-  const hash = await auth.hashing.inPlace(() => auth.hashing.hash(newPassword));
+  const hash = await auth.hashing.hashFor(client, newPassword);
   return setPassword(auth, confirmed, hash, client);
 }
 

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import type { Config, PasswordClass } from "../../config/config.ts";
 import { FairQueue } from "../../db/admission/fair-queue.ts";
+import { networkOf } from "../../db/network.ts";
 import type { Account } from "../../identity/account.ts";
-import { networkOfSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { argon2, type Costs, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
@@ -134,9 +134,9 @@ export class PasswordHashing {
     return this.#taken >= MAX_PLACES || (this.#places.get(network) ?? 0) * this.#places.size >= this.#taken;
   }
 
-  /** Runs work that hashes a password, in a place. Rejects with Problem "busy" if there is none. */
-  async inPlace<Result>(work: () => Promise<Result>): Promise<Result> {
-    const network = networkOfSender() ?? "";
+  /** Runs work that hashes passwords of the client, in a place. Rejects with Problem "busy" if there is none. */
+  async inPlace<Result>({ address }: Client, work: () => Promise<Result>): Promise<Result> {
+    const network = networkOf(address);
     if (this.isFullFor(network)) throw problem("busy");
     this.#take(network, 1);
     try {
@@ -146,21 +146,26 @@ export class PasswordHashing {
     }
   }
 
+  /** Takes a place for one password. */
+  hashFor(client: Client, password: string): Promise<string> {
+    return this.inPlace(client, () => this.hash(password, client));
+  }
+
   /** Call this, and `matches`, in a place. */
-  hash(password: string): Promise<string> {
-    return this.#inTurn(() => this.#hash(password));
+  hash(password: string, client: Client): Promise<string> {
+    return this.#inTurn(client, () => this.#hash(password));
   }
 
   /**
    * False for a password that cannot be valid. `hash` is null for an unknown account, for which the password is verified against the
    * `decoy`: the hash of another account, or one with the costs of new hashes.
    */
-  async matches(password: string, hash: string | null, decoy: string | null = null): Promise<boolean> {
+  async matches(password: string, hash: string | null, client: Client, decoy: string | null = null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
     const ownDecoy = await this.#decoyHash();
     const known = usable(hash);
     const verify = known ?? usable(decoy) ?? readHash(ownDecoy);
-    const isRight = await this.#inTurn(() => verify(isPossible ? password : ""));
+    const isRight = await this.#inTurn(client, () => verify(isPossible ? password : ""));
     return isRight && known !== null && isPossible;
   }
 
@@ -178,8 +183,8 @@ export class PasswordHashing {
     return this.#decoy;
   }
 
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const network = networkOfSender() ?? "";
+  async #inTurn<Result>({ address }: Client, work: () => Promise<Result>): Promise<Result> {
+    const network = networkOf(address);
     if (this.#running < AT_ONCE) this.#running++;
     else await new Promise<void>((begin) => this.#waiting.add(network, begin));
     const start = performance.now();
@@ -242,7 +247,7 @@ export class PasswordCheck {
    * with "busy".
    */
   verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
-    return this.#options.hashing.inPlace(() => this.#verify(who, password, client, wrong));
+    return this.#options.hashing.inPlace(client, () => this.#verify(who, password, client, wrong));
   }
 
   /**
@@ -251,14 +256,14 @@ export class PasswordCheck {
    */
   hashOther({ id, passwordHash }: Account, password: string, client: Client): Promise<string> {
     const { hashing, throttle } = this.#options;
-    return hashing.inPlace(async () => {
+    return hashing.inPlace(client, async () => {
       if (passwordHash !== null) {
         const { attempt } = await throttle.reserveLogin({ userId: id }, client);
-        const isSame = await throttle.guard(attempt, hashing.matches(password, passwordHash));
+        const isSame = await throttle.guard(attempt, hashing.matches(password, passwordHash, client));
         await throttle.settle(attempt, false);
         if (isSame) throw problem("same password");
       }
-      return hashing.hash(password);
+      return hashing.hash(password, client);
     });
   }
 
@@ -267,9 +272,9 @@ export class PasswordCheck {
     const login = await throttle.reserveLogin(who, client);
     const { account, attempt } = login;
     const hash = account?.passwordHash ?? null;
-    const isRight = await throttle.guard(attempt, hashing.matches(password, hash, login.decoy));
+    const isRight = await throttle.guard(attempt, hashing.matches(password, hash, client, login.decoy));
     if (isRight && account !== null && hash !== null) {
-      const current = await throttle.guard(attempt, this.#withCurrentHash(account, password, hash));
+      const current = await throttle.guard(attempt, this.#withCurrentHash(account, password, hash, client));
       return { ...login, account: current };
     }
     await throttle.settle(attempt, true, {
@@ -281,10 +286,10 @@ export class PasswordCheck {
   }
 
   /** An imported hash is replaced by one of this service, because only now is the password known. */
-  async #withCurrentHash(account: Account, password: string, hash: string): Promise<Account> {
+  async #withCurrentHash(account: Account, password: string, hash: string, client: Client): Promise<Account> {
     const { repository, hashing } = this.#options;
     if (await hashing.isCurrent(hash)) return account;
-    const passwordHash = await hashing.hash(password);
+    const passwordHash = await hashing.hash(password, client);
     // If the password has been changed meanwhile, its hash stays.
     return (await repository.replaceHash(account, passwordHash)) ? { ...account, passwordHash } : account;
   }

@@ -5,7 +5,7 @@ import type { Destination } from "./mail/mails.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Client, Throttle } from "./throttle.ts";
 
 /** The fields of a new user, and the username. A user without a username signs in with the e-mail. */
 export type NewUser = {
@@ -45,9 +45,9 @@ export class Registration {
    * the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503, and with an internal error if
    * a grant is missing.
    */
-  register(user: NewUser, password: string, address: string): Promise<string | null> {
+  register(user: NewUser, password: string, client: Client): Promise<string | null> {
     const { hashing } = this.#options;
-    return forSender({ address }, () => hashing.inPlace(() => this.#register(user, password, address)));
+    return forSender(client, () => hashing.inPlace(client, () => this.#register(user, password, client)));
   }
 
   /** Creates a user with an anonymous account, and returns the id. It counts as `register` does, and rejects as that. */
@@ -60,23 +60,24 @@ export class Registration {
     });
   }
 
-  async #register(user: NewUser, password: string, address: string): Promise<string | null> {
+  async #register(user: NewUser, password: string, client: Client): Promise<string | null> {
     const { repository, isClosed } = this.#options;
     // The database checks it again; here, before the password is hashed.
     if (isClosed && !user.isByOperator) throw problem("sign-up closed");
-    const hash = await this.#hash(password, address);
+    const hash = await this.#hash(password, client);
     const userId = await repository.register(user, hash).catch((error) => {
       throw withMissingGrant(error, `the hook new_user gets ${Object.keys(user.fields).join(", ")} and`);
     });
-    await repository.note({ event: userId === null ? "registration_repeated" : "registered", userId, address });
+    const event = userId === null ? "registration_repeated" : "registered";
+    await repository.note({ event, userId, address: client.address });
     return userId;
   }
 
   /** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
-  async #hash(password: string, address: string): Promise<string> {
+  async #hash(password: string, client: Client): Promise<string> {
     const { hashing, throttle } = this.#options;
-    const attempt = await throttle.reserveRegistration({ address });
-    const hash = await throttle.guard(attempt, hashing.hash(password));
+    const attempt = await throttle.reserveRegistration(client);
+    const hash = await throttle.guard(attempt, hashing.hash(password, client));
     await throttle.settle(attempt, true);
     return hash;
   }

@@ -149,7 +149,7 @@ async function register(
   if (identity.request.operator !== undefined) throw problem("no accounts by console");
   const isByOperator = OPERATORS.includes(identity.caller.role);
   const user = { fields: fieldsOf(request), username: account.username, isByOperator, languages };
-  return registration.register(user, account.password, address).catch(async (error) => {
+  return registration.register(user, account.password, { address }).catch(async (error) => {
     throw settings.emailConfirm === "required" ? error : await runner.explained(error, request, identity);
   });
 }

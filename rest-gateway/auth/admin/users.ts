@@ -51,9 +51,8 @@ export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): 
   const { auth, response, client, body } = call;
   const { name, email, username, password, role, emailConfirmed } = body;
   const users = usersAs(call);
-  const { hashing } = auth;
   if (password !== undefined) auth.passwords.rules.require(password);
-  const passwordHash = password === undefined ? null : await hashing.inPlace(() => hashing.hash(password));
+  const passwordHash = password === undefined ? null : await auth.hashing.hashFor(client, password);
   const account = { fields: { name, email }, username, passwordHash, changes: { role, emailConfirmed } };
   const { id } = await users.create(account, client.address).catch(refuseUser);
   response.location(`/auth/admin/users/${encodeURIComponent(id)}`);

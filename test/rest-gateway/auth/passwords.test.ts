@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hash } from "@node-rs/argon2";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { forSender } from "../../../identity/sender.ts";
 import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
 import { PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
+
+const CLIENT = { address: "198.51.100.7" };
 
 const costly = (password: string) => hash(password, { memoryCost: 8192, timeCost: 5, parallelism: 1 });
 /** `$argon2id$v=19$m=8192,t=5,p=1` */
@@ -14,14 +15,15 @@ test("an unknown account costs one verification with the parameters of a stored 
   const stored = await costly("Correct-Horse-7!");
   const verify = vi.spyOn(argon2, "verify");
   onTestFinished(() => verify.mockRestore());
-  for (const hash of [stored, null]) expect(await hashing.matches("Wrong-Horse-7!!!", hash)).toBe(false);
+  for (const hash of [stored, null]) expect(await hashing.matches("Wrong-Horse-7!!!", hash, CLIENT)).toBe(false);
   const calls = verify.mock.calls.map(([phc, password]) => [costsOf(String(phc)), password]);
   expect(calls).toEqual(Array(2).fill(["$argon2id$v=19$m=8192,t=5,p=1", "Wrong-Horse-7!!!"]));
 });
 
 test("no password matches an unknown account", async () => {
   const hashing = new PasswordHashing();
-  for (const password of ["", "x", "Correct-Horse-7!"]) expect(await hashing.matches(password, null)).toBe(false);
+  for (const password of ["", "x", "Correct-Horse-7!"])
+    expect(await hashing.matches(password, null, CLIENT)).toBe(false);
 });
 
 /** Hashes passwords, which take a few milliseconds each, and lists those that began. */
@@ -33,8 +35,7 @@ function listed() {
     return password;
   });
   begun.length = 0;
-  const hashFrom = (address: string, password: string) =>
-    forSender({ address }, () => hashing.inPlace(() => hashing.hash(password)));
+  const hashFrom = (address: string, password: string) => hashing.hashFor({ address }, password);
   return { begun, hashFrom };
 }
 

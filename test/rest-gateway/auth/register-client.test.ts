@@ -83,7 +83,7 @@ async function signIn(body: object) {
 }
 
 const register = (user: NewUser, password: string) =>
-  new Registration({ ...createParts(), isClosed: false }).register(user, password, "127.0.0.1");
+  new Registration({ ...createParts(), isClosed: false }).register(user, password, { address: "127.0.0.1" });
 
 const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
