@@ -3,7 +3,6 @@ import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
 import { type Destination, type Exchange, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
-import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { rejectRest } from "./conventions/problem.ts";
@@ -13,8 +12,6 @@ export const REST: HttpEnvelope = { reject: rejectRest };
 
 export type ExpressInterfaceOptions = {
   readonly routers: readonly RequestHandler[];
-  /** Why a request is refused before anything of it is read; null if it is not. */
-  readonly refusal?: ((url: string, identity: RequestIdentity) => Problem | null) | undefined;
   /** Sends an error; the default is the form of the REST endpoints. */
   readonly reject?: HttpEnvelope["reject"];
   onInternalError(error: unknown, requestId: string): void;
@@ -34,10 +31,6 @@ export class ExpressInterface implements HttpInterface {
 
   async handle(exchange: Destination | Exchange): Promise<void> {
     const { request, response, head } = exchange;
-    if ("identity" in exchange) {
-      const refusal = this.#options.refusal?.(request.url!, exchange.identity);
-      if (refusal) return this.reject(exchange, refusal);
-    }
     const app = this.#app;
     if (app === null) return this.reject(exchange, problem("no such path"));
     if ("identity" in exchange) keepExchange(exchange);

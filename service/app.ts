@@ -27,7 +27,7 @@ import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { routerOf } from "../rest-gateway/auth/route.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
-import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
+import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
 import { tableErrors } from "../rest-gateway/table/send.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
@@ -118,8 +118,8 @@ export async function createApp(options: AppOptions) {
       config.graphqlMaxTables === 0
         ? null
         : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
-    const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
-      routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
+    const pagesOf = (routers: readonly RequestHandler[]) =>
+      routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError });
     if (auth) auth.hookFailures.onFinding = () => findings.changed();
     context.onPublicationChange(() => findings.changed());
     // A grant to auth_owner on a table that is not served does not change the catalog.
@@ -149,7 +149,7 @@ export async function createApp(options: AppOptions) {
       redis,
       secret,
       pages: {
-        auth: pagesOf(rest.auth ? [routerOf(rest.auth, authRoutes)] : [], context.auth?.refusal),
+        auth: pagesOf(rest.auth ? [routerOf(rest.auth, authRoutes)] : []),
         application: pagesOf(rest.application),
       },
       close,

@@ -12,7 +12,7 @@ export const accountPages: Part = {
     hasAuth && authPagesUrl === "" ? [{ path: ACCOUNT_PATH, name: "Account" }] : [],
   open({ auth, hasAccountPages, onInternalError }) {
     if (auth === null || !hasAccountPages) return {};
-    const http = new ExpressInterface({ routers: [pagesRouter(auth)], refusal: auth.refusal, onInternalError });
+    const http = new ExpressInterface({ routers: [pagesRouter(auth)], onInternalError });
     return { http };
   },
 };

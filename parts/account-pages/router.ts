@@ -29,7 +29,7 @@ import {
   SIGN_UP_PATH,
   UNLINK_PATH,
 } from "../../rest-gateway/auth/pages/paths.ts";
-import { callOf, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
+import { callOf, type Route, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
 import {
@@ -63,11 +63,11 @@ import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.
 type Show<V> = (visit: V) => Promise<void>;
 type Submit<V> = (visit: V, form: URLSearchParams) => Promise<void>;
 
-type Page<V> = { readonly show?: Show<V>; readonly submit?: Submit<V> };
+type Page<V> = { readonly show?: Show<V>; readonly submit?: Submit<V> } & Pick<Route, "verifiesPassword">;
 
 /** The pages for everyone. What they change at other places is what the JSON routes change: they call the same functions. */
 const PAGES: Readonly<Record<string, Page<Visit>>> = {
-  [SIGN_IN_PATH]: { show: showSignIn, submit: signInOnPage },
+  [SIGN_IN_PATH]: { show: showSignIn, submit: signInOnPage, verifiesPassword: true },
   [PASSKEY_SIGN_IN_PATH]: { submit: signInWithPasskeyOnPage },
   [MAIL_SIGN_IN_PATH]: { show: showRequest("sign-in"), submit: requestOnPage("sign-in") },
   [MAIL_CODE_PATH]: { show: showMailCode, submit: signInWithMailCode },
@@ -115,9 +115,13 @@ export function pagesRouter(auth: RoutedAuth): Router {
   const router = Router({ strict: true, caseSensitive: true });
   const isServed = ([path]: readonly [string, unknown]) => auth.passkeys !== null || !OF_PASSKEYS.includes(path);
   const own = Object.entries(ACCOUNT_PAGES).map(([path, page]): [string, Page<Visit>] => [path, ofAccount(page)]);
-  for (const [path, { show, submit }] of [...Object.entries(PAGES), ...own].filter(isServed)) {
+  for (const [path, { show, submit, verifiesPassword }] of [...Object.entries(PAGES), ...own].filter(isServed)) {
     const get = show && handlerOf(auth, (visit) => show(visit));
-    const post = submit && handlerOf(auth, async (visit) => submit(visit, await readForm(visit.request)));
+    const sent = async (visit: Visit) => {
+      if (verifiesPassword) auth.hashing.requirePlace(visit.client);
+      await submit!(visit, await readForm(visit.request));
+    };
+    const post = submit && handlerOf(auth, sent);
     router.all(path, byMethod({ ...(get && { GET: get }), ...(post && { POST: post }) }));
   }
   return router;

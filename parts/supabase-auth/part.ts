@@ -13,12 +13,6 @@ export const supabaseAuth: Part = {
   open({ auth, onInternalError }) {
     auth?.wires.set(WIRE, BROWSER_WIRE);
     const routers = [auth ? authV1Router(auth) : absentAuthRouter()];
-    const http = new ExpressInterface({
-      routers,
-      refusal: auth?.refusal,
-      reject: sendAuthProblem,
-      onInternalError,
-    });
-    return { http };
+    return { http: new ExpressInterface({ routers, reject: sendAuthProblem, onInternalError }) };
   },
 };

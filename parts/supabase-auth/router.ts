@@ -7,6 +7,7 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { providersOf } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import type { Route } from "../../rest-gateway/auth/route.ts";
 import {
   createUser,
   deleteFactor,
@@ -38,49 +39,50 @@ import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
 
 type Handler = (call: AuthCall) => Promise<unknown> | object;
+type V1Route = { readonly handle: Handler } & Pick<Route, "verifiesPassword">;
 
 /** The routes of `/auth/v1`, the wire of Supabase Auth. Undefined is answered with 204. */
-const ROUTES: Readonly<Record<string, Handler>> = {
-  "GET /health": () => ({ version: VERSION, name: "content-service", description: "Accounts and sign-in" }),
-  "GET /settings": readSettings,
-  "GET /.well-known/jwks.json": readKeys,
-  "GET /authorize": authorize,
-  "POST /sso": authorizeSso,
-  "POST /signup": signUp,
-  "POST /token": (call) => grantOf(call.request)(call),
-  "POST /otp": requestCode,
-  "POST /recover": requestRecovery,
-  "POST /resend": resendMail,
-  "GET /verify": openLink,
-  "POST /verify": verifyCode,
-  "GET /reauthenticate": reauthenticate,
-  "GET /user": readUser,
-  "PUT /user": changeUser,
-  "GET /user/identities/authorize": authorizeLink,
-  "DELETE /user/identities/{identityId}": unlinkIdentity,
-  "POST /logout": logOut,
-  "POST /factors": enrollFactor,
-  "POST /factors/{factorId}/challenge": challengeFactor,
-  "POST /factors/{factorId}/verify": verifyFactor,
-  "DELETE /factors/{factorId}": unenrollFactor,
-  "POST /passkeys/registration/options": beginPasskey,
-  "POST /passkeys/registration/verify": addPasskey,
-  "POST /passkeys/authentication/options": challengePasskey,
-  "POST /passkeys/authentication/verify": signInWithPasskey,
-  "GET /passkeys": listPasskeys,
-  "PATCH /passkeys/{passkeyId}": renamePasskey,
-  "DELETE /passkeys/{passkeyId}": deletePasskey,
-  "POST /invite": inviteUser,
-  "POST /admin/generate_link": generateLink,
-  "GET /admin/users": listUsers,
-  "POST /admin/users": createUser,
-  "GET /admin/users/{userId}": findUser,
-  "PUT /admin/users/{userId}": replaceUser,
-  "DELETE /admin/users/{userId}": deleteUser,
-  "GET /admin/users/{userId}/factors": listFactors,
-  "DELETE /admin/users/{userId}/factors/{factorId}": deleteFactor,
-  "GET /admin/users/{userId}/passkeys": listUserPasskeys,
-  "DELETE /admin/users/{userId}/passkeys/{passkeyId}": deleteUserPasskey,
+const ROUTES: Readonly<Record<string, V1Route>> = {
+  "GET /health": { handle: () => ({ version: VERSION, name: "content-service", description: "Accounts and sign-in" }) },
+  "GET /settings": { handle: readSettings },
+  "GET /.well-known/jwks.json": { handle: readKeys },
+  "GET /authorize": { handle: authorize },
+  "POST /sso": { handle: authorizeSso },
+  "POST /signup": { handle: signUp, verifiesPassword: true },
+  "POST /token": { handle: (call) => grantOf(call.request)(call), verifiesPassword: true },
+  "POST /otp": { handle: requestCode },
+  "POST /recover": { handle: requestRecovery },
+  "POST /resend": { handle: resendMail },
+  "GET /verify": { handle: openLink },
+  "POST /verify": { handle: verifyCode, verifiesPassword: true },
+  "GET /reauthenticate": { handle: reauthenticate },
+  "GET /user": { handle: readUser },
+  "PUT /user": { handle: changeUser },
+  "GET /user/identities/authorize": { handle: authorizeLink },
+  "DELETE /user/identities/{identityId}": { handle: unlinkIdentity },
+  "POST /logout": { handle: logOut },
+  "POST /factors": { handle: enrollFactor },
+  "POST /factors/{factorId}/challenge": { handle: challengeFactor },
+  "POST /factors/{factorId}/verify": { handle: verifyFactor },
+  "DELETE /factors/{factorId}": { handle: unenrollFactor },
+  "POST /passkeys/registration/options": { handle: beginPasskey },
+  "POST /passkeys/registration/verify": { handle: addPasskey },
+  "POST /passkeys/authentication/options": { handle: challengePasskey },
+  "POST /passkeys/authentication/verify": { handle: signInWithPasskey },
+  "GET /passkeys": { handle: listPasskeys },
+  "PATCH /passkeys/{passkeyId}": { handle: renamePasskey },
+  "DELETE /passkeys/{passkeyId}": { handle: deletePasskey },
+  "POST /invite": { handle: inviteUser },
+  "POST /admin/generate_link": { handle: generateLink },
+  "GET /admin/users": { handle: listUsers },
+  "POST /admin/users": { handle: createUser },
+  "GET /admin/users/{userId}": { handle: findUser },
+  "PUT /admin/users/{userId}": { handle: replaceUser },
+  "DELETE /admin/users/{userId}": { handle: deleteUser },
+  "GET /admin/users/{userId}/factors": { handle: listFactors },
+  "DELETE /admin/users/{userId}/factors/{factorId}": { handle: deleteFactor },
+  "GET /admin/users/{userId}/passkeys": { handle: listUserPasskeys },
+  "DELETE /admin/users/{userId}/passkeys/{passkeyId}": { handle: deleteUserPasskey },
 };
 
 const GRANTS: Readonly<Record<string, Handler>> = {
@@ -126,9 +128,9 @@ function readKeys({ auth, response }: AuthCall): object {
 export function authV1Router(auth: Auth): Router {
   const methods = new Map<string, Record<string, RequestHandler>>();
   const isServed = (key: string) => auth.passkeys !== null || !key.includes("/passkeys");
-  for (const [key, handler] of Object.entries(ROUTES).filter(([key]) => isServed(key))) {
+  for (const [key, route] of Object.entries(ROUTES).filter(([key]) => isServed(key))) {
     const [method, path] = key.split(" ") as [string, string];
-    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, handler) });
+    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, route) });
   }
   const router = Router({ strict: true, caseSensitive: true });
   // It is the path of no factor.
@@ -140,12 +142,13 @@ export function authV1Router(auth: Auth): Router {
   return router;
 }
 
-function handlerOf(auth: Auth, handler: Handler): RequestHandler {
+function handlerOf(auth: Auth, { handle, verifiesPassword }: V1Route): RequestHandler {
   return async (request, response) => {
     response.set("Cache-Control", "no-store");
     const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+    if (verifiesPassword) auth.hashing.requirePlace(client);
     await identityOf(request).requireValidKeys();
-    const sent = await handler({ auth, request, response, client });
+    const sent = await handle({ auth, request, response, client });
     if (response.headersSent) return;
     if (sent === undefined) response.status(204).end();
     else response.json(sent);

@@ -1,7 +1,6 @@
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Notifications } from "../../db/follow/notifications.ts";
-import { networkOf } from "../../db/network.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { BodyLimits } from "../../http/pipeline/body.ts";
 import type { AddressReader } from "../../http/pipeline/exchange.ts";
@@ -12,7 +11,6 @@ import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
-import { type Problem, problem } from "../../problems/problem.ts";
 import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import type { Federated } from "./federated.ts";
@@ -117,8 +115,6 @@ export type Auth = {
   onLimit(setting: string): void;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
-  /** Why a sign-in is refused before its body is read: too many of its network wait already. */
-  refusal(url: string, sender: { readonly address: string }): Problem | null;
   /** Applies changed limits and origins. */
   follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
@@ -245,8 +241,6 @@ export function createAuth({
       sameOrigin.follow(changed);
       passkeys?.follow(changed);
     },
-    refusal: (url, { address }) =>
-      SIGN_IN.test(url) && hashing.isFullFor(networkOf(address)) ? problem("busy", { retryAfter: 1 }) : null,
     forget: store.forget,
     onLimit,
     start: async () => {
@@ -268,9 +262,6 @@ export function createAuth({
 
 /** Seconds for which the limits of e-mails count: those of auth_api.request_mail. */
 const MAIL_WINDOW = 3600;
-
-/** The routes that verify a password. */
-const SIGN_IN = /^\/((api\/)?auth\/login|auth\/sign-in|auth\/v1\/(token|signup|verify))(\?|$)/;
 
 /** Encrypts second factors again that are encrypted with the previous MFA_KEY. */
 export async function updateAccounts(

@@ -128,16 +128,17 @@ export class PasswordHashing {
     this.#hash = hash;
   }
 
-  /** Whether the network gets no further place. */
-  isFullFor(network: string): boolean {
-    if (this.#taken < MAX_PLACES / 2) return false;
-    return this.#taken >= MAX_PLACES || (this.#places.get(network) ?? 0) * this.#places.size >= this.#taken;
+  /** Throws Problem "busy" if the network of the client gets no further place. */
+  requirePlace({ address }: Client): void {
+    if (this.#taken < MAX_PLACES / 2) return;
+    const own = this.#places.get(networkOf(address)) ?? 0;
+    if (this.#taken >= MAX_PLACES || own * this.#places.size >= this.#taken) throw problem("busy", { retryAfter: 1 });
   }
 
-  /** Runs work that hashes passwords of the client, in a place. Rejects with Problem "busy" if there is none. */
-  async inPlace<Result>({ address }: Client, work: () => Promise<Result>): Promise<Result> {
-    const network = networkOf(address);
-    if (this.isFullFor(network)) throw problem("busy");
+  /** Runs work that hashes passwords of the client, in a place. Rejects as requirePlace throws. */
+  async inPlace<Result>(client: Client, work: () => Promise<Result>): Promise<Result> {
+    this.requirePlace(client);
+    const network = networkOf(client.address);
     this.#take(network, 1);
     try {
       return await work();

@@ -65,6 +65,8 @@ export type Route<Access extends Credential = Credential, Body = unknown, Sent =
   readonly credential: Access;
   /** Rejects requests from pages of other origins. For routes that sign in or out without a CSRF token. */
   readonly sameOrigin?: true;
+  /** Refuses a network of which too many passwords wait, before the body is read. */
+  readonly verifiesPassword?: true;
   /** The body, which is parsed before the handler is called. */
   readonly body?: z.ZodType<Body>;
   /** A body that the handler reads: it is optional, has one of several schemas, or is described by the catalog. */
@@ -141,7 +143,8 @@ export function callOf(auth: RoutedAuth, request: Request, response: Response): 
 }
 
 async function answer(described: Route, call: Call): Promise<void> {
-  const { auth, request, response } = call;
+  const { auth, request, response, client } = call;
+  if (described.verifiesPassword) auth.hashing.requirePlace(client);
   // Otherwise a page of another origin could sign the user in to an account of the attacker, who then sees what they enter.
   if (described.sameOrigin) auth.sameOrigin.require(request.headers);
   const signedIn = await CREDENTIALS[described.credential](call);

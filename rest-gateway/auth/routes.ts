@@ -52,6 +52,7 @@ export const ROUTES: Routes = {
     description:
       "Send the username or e-mail and the password. If a second factor is enabled and no `code` is sent, the response is 401 `MFA_REQUIRED` with a `challenge`. To complete the login, send the challenge and the code, or the credentials again with the code. A passkey may take the place of the code, and alone it signs in without a password.",
     credential: "none",
+    verifiesPassword: true,
     handlerBody: LOGIN_BODIES,
     answer: ok("Tokens, and the user.", SignedInAnswer),
     problems: [401, 403],
@@ -177,6 +178,7 @@ export const ROUTES: Routes = {
     summary: "Sign in for a session",
     description: "Takes the body of `/auth/login` and sets a session cookie. Ends any other session of the user.",
     credential: "none",
+    verifiesPassword: true,
     sameOrigin: true,
     handlerBody: LOGIN_BODIES,
     answer: withCookie(ok("Signed in.", SessionLoginAnswer)),

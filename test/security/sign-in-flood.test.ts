@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 import { sendJson } from "../support/json.ts";
+import { POLL } from "../support/until.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const FLOOD = "198.51.100.7";
@@ -9,6 +10,12 @@ const client = useService({
   ...{ TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" },
   ...{ LOGIN_ATTEMPTS: "1000", API_KEY_REQUIRED: "off" },
 });
+
+/** The routes that verify a password. */
+const VERIFYING = [
+  ...["/auth/login", "/api/auth/login", "/auth/sign-in"],
+  ...["/auth/v1/token?grant_type=password", "/auth/v1/signup", "/auth/v1/verify"],
+];
 
 const from = (address: string) => ({ "x-forwarded-for": address });
 const login = (address: string, username: string) =>
@@ -32,6 +39,9 @@ test("while many sign-ins of one network wait for the database, another network 
   const flood = Array.from({ length: 200 }, (_, i) => login(FLOOD, i % 2 === 0 ? "ada" : `user ${i}`));
   // Three of the four connections are the share of one network.
   await expect.poll(blocked).toBe(3);
+  // Refused before the body, which has no password.
+  const refused = async (path: string) => (await sendJson(client, path, {}, from(FLOOD))).status;
+  for (const path of VERIFYING) await expect.poll(() => refused(path), POLL).toBe(503);
   const signedIn = await login(OTHER, "bob");
   expect(signedIn.status).toBe(200);
   const { refreshToken } = signedIn.json;
