@@ -25,7 +25,7 @@ import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
 import { createRealtime } from "../realtime/index.ts";
 import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
-import { routerOf } from "../rest-gateway/auth/route.ts";
+import { routerOf, runRoute } from "../rest-gateway/auth/route.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
@@ -149,7 +149,7 @@ export async function createApp(options: AppOptions) {
       redis,
       secret,
       pages: {
-        auth: pagesOf(rest.auth ? [routerOf(rest.auth, authRoutes)] : []),
+        auth: pagesOf(rest.auth ? [routerOf(rest.auth, authRoutes, runRoute)] : []),
         application: pagesOf(rest.application),
       },
       close,

@@ -4,7 +4,7 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { proofIn, requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import type { Destination, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
+import type { Destination, MailCall, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { FactorProof } from "../../rest-gateway/auth/second-factor.ts";
@@ -38,11 +38,9 @@ export const mailDataOf = ({ request }: Pick<Call, "request">, destination: Dest
   languages: languagesOf(request.headers["accept-language"]),
 });
 
-type Requested = Pick<Call, "request" | "client"> & { readonly auth: Auth };
-
 /** Rejects with Problem "no mail" and "too many mails", and for an address that no account can have. */
 export async function requestMailFor(
-  { auth, request, client }: Requested,
+  { auth, request, client }: MailCall,
   kind: RequestedKind,
   email: string,
   destination: Destination,

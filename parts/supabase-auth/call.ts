@@ -1,17 +1,11 @@
-import type { Request, Response } from "express";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignedInUser } from "../../rest-gateway/auth/public-users.ts";
-import type { Client } from "../../rest-gateway/auth/throttle.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
 
 /** A request to `/auth/v1`. */
-export type AuthCall = {
-  readonly auth: Auth;
-  readonly request: Request;
-  readonly response: Response;
-  readonly client: Required<Client>;
-};
+export type AuthCall = Call<"none">;
 
 /** A user and the session of their access token, as the database has them. */
 export type SignedIn = SignedInUser & { readonly userId: string; readonly session: string };

@@ -1,13 +1,10 @@
 import { readFileSync } from "node:fs";
-import { type Request, type RequestHandler, Router } from "express";
+import { type Request, Router } from "express";
 import { identityOf } from "../../http/pipeline/exchange.ts";
-import { byMethod, type Methods } from "../../http/pipeline/express.ts";
-import { ClientGone } from "../../http/pipeline/response.ts";
 import { problem } from "../../problems/problem.ts";
-import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { providersOf } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
-import type { Route } from "../../rest-gateway/auth/route.ts";
+import { type Route, type RoutedAuth, routerOf } from "../../rest-gateway/auth/route.ts";
 import {
   createUser,
   deleteFactor,
@@ -125,32 +122,17 @@ function readKeys({ auth, response }: AuthCall): object {
 }
 
 /** Serves `/auth/v1`; other methods get 405, and other paths 404. */
-export function authV1Router(auth: Auth): Router {
-  const methods = new Map<string, Record<string, RequestHandler>>();
-  const isServed = (key: string) => auth.passkeys !== null || !key.includes("/passkeys");
-  for (const [key, route] of Object.entries(ROUTES).filter(([key]) => isServed(key))) {
-    const [method, path] = key.split(" ") as [string, string];
-    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, route) });
-  }
+export function authV1Router(auth: RoutedAuth): Router {
+  const isServed = ([key]: readonly [string, unknown]) => auth.passkeys !== null || !key.includes("/passkeys");
   const router = Router({ strict: true, caseSensitive: true });
   // It is the path of no factor.
   router.all("/auth/v1/factors/recovery-codes{/*path}", () => {
     throw problem("no such path");
   });
-  for (const [path, handlers] of methods)
-    router.all(`/auth/v1${path.replace(/\{(\w+)\}/g, ":$1")}`, byMethod(handlers as Methods));
-  return router;
+  return router.use(routerOf(auth, Object.fromEntries(Object.entries(ROUTES).filter(isServed)), run, "/auth/v1"));
 }
 
-function handlerOf(auth: Auth, { handle, verifiesPassword }: V1Route): RequestHandler {
-  return async (request, response) => {
-    response.set("Cache-Control", "no-store");
-    const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
-    if (verifiesPassword) auth.hashing.requirePlace(client);
-    await identityOf(request).requireValidKeys();
-    const sent = await handle({ auth, request, response, client });
-    if (response.headersSent) return;
-    if (sent === undefined) response.status(204).end();
-    else response.json(sent);
-  };
+async function run({ handle }: V1Route, call: AuthCall): Promise<unknown> {
+  await identityOf(call.request).requireValidKeys();
+  return handle(call);
 }

@@ -113,24 +113,35 @@ type Method = "GET" | "POST" | "PATCH" | "DELETE";
 /** Names in a path that are UUIDs, such as `keyId`. */
 export const isIdName = (name: string): boolean => name.endsWith("Id");
 
-/** Serves the routes; other methods get 405. */
-export function routerOf(auth: RoutedAuth, routes: Routes): Router {
+type Served = Pick<Route, "verifiesPassword"> & Partial<Pick<Route, "answer">>;
+
+/** Serves routes below `base`; other methods get 405. `run` returns the response body, or nothing, as `handle` does. */
+export function routerOf<R extends Served>(
+  auth: RoutedAuth,
+  routes: Readonly<Record<string, R>>,
+  run: (route: R, call: Call<"none">) => Promise<unknown>,
+  base = "",
+): Router {
   const methods = new Map<string, Record<string, RequestHandler>>();
-  for (const [key, described] of Object.entries(routes)) {
+  for (const [key, route] of Object.entries(routes)) {
     const [method, path] = splitKey(key);
-    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, described) });
+    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, route, (call) => run(route, call)) });
   }
   const router = Router({ strict: true, caseSensitive: true });
-  for (const [path, handlers] of methods) router.all(path.replace(/\{(\w+)\}/g, ":$1"), byMethod(handlers as Methods));
+  for (const [path, handlers] of methods)
+    router.all(base + path.replace(/\{(\w+)\}/g, ":$1"), byMethod(handlers as Methods));
   return router;
 }
 
-function handlerOf(auth: RoutedAuth, described: Route): RequestHandler {
-  const { errorPage } = described;
+function handlerOf(auth: RoutedAuth, route: Served, run: (call: Call<"none">) => Promise<unknown>): RequestHandler {
   return async (request, response) => {
     const call = callOf(auth, request, response);
-    const answered = answer(described, call);
-    await (errorPage === undefined ? answered : answered.catch((error) => failWithPage(call, error, errorPage)));
+    if (route.verifiesPassword) auth.hashing.requirePlace(call.client);
+    const sent = await run(call);
+    if (response.headersSent) return;
+    response.status(route.answer?.status ?? (sent === undefined ? 204 : 200));
+    if (sent === undefined) response.end();
+    else response.json(sent);
   };
 }
 
@@ -142,19 +153,21 @@ export function callOf(auth: RoutedAuth, request: Request, response: Response): 
   return { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
 }
 
-async function answer(described: Route, call: Call): Promise<void> {
-  const { auth, request, response, client } = call;
-  if (described.verifiesPassword) auth.hashing.requirePlace(client);
+/** Runs a route of the contract. */
+export async function runRoute(described: Route, call: Call): Promise<unknown> {
+  const { errorPage } = described;
+  const sent = runChecked(described, call);
+  return errorPage === undefined ? sent : sent.catch((error) => failWithPage(call, error, errorPage));
+}
+
+async function runChecked(described: Route, call: Call): Promise<unknown> {
+  const { auth, request } = call;
   // Otherwise a page of another origin could sign the user in to an account of the attacker, who then sees what they enter.
   if (described.sameOrigin) auth.sameOrigin.require(request.headers);
   const signedIn = await CREDENTIALS[described.credential](call);
   const id = idOf(request);
   const body = described.body && parse(described.body, await readBody(request, auth.limits));
-  const sent = await described.handle({ ...call, signedIn, id, body });
-  if (response.headersSent) return;
-  response.status(described.answer.status);
-  if (sent === undefined) response.end();
-  else response.json(sent);
+  return described.handle({ ...call, signedIn, id, body });
 }
 
 function idOf({ params }: Request): string {

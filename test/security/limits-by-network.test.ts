@@ -56,7 +56,6 @@ const READERS = {
   "identity/caller-resolver.ts": "passes it on",
   "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
   "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",
-  "parts/supabase-auth/router.ts": "passes it on",
   "parts/supabase-paths/storage-server.ts": "passes it on, as x-forwarded-for",
   "rest-gateway/resources/": "passes it to the registration",
 };
