@@ -98,13 +98,10 @@ export async function enableFactorOnPage(visit: AccountVisit, form: URLSearchPar
   const factor = form.get("factor") ?? "";
   try {
     const { code } = parse(CodeBody, fieldsIn(form));
-    const signIn = currentSignInOf(signedIn);
-    if (factor === "") {
-      const codes = await auth.enrolment.enable(signIn, code, client);
-      return continueAt(visit, ACCOUNT_PATH, { notice: "The second factor is on.", codes });
-    }
-    if (!(await auth.enrolment.enableById(signIn, factor, code, client))) throw wrongCode();
-    continueAt(visit, ACCOUNT_PATH, { notice: "The app is added." });
+    const codes = await auth.enrolment.enable(currentSignInOf(signedIn), factor || null, code, client);
+    if (codes === null) throw wrongCode();
+    const flash = factor === "" ? { notice: "The second factor is on.", codes } : { notice: "The app is added." };
+    continueAt(visit, ACCOUNT_PATH, flash);
   } catch (error) {
     const state = stateAfter(error, form);
     const secret = form.get("secret") ?? "";

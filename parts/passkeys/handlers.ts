@@ -12,7 +12,6 @@ import {
   requirePassword,
   requireRecentSignIn,
 } from "../../rest-gateway/auth/confirmation.ts";
-import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import type { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import {
   type PasskeyActions,
@@ -41,16 +40,11 @@ async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, con
 
 /** `POST /auth/passkeys` */
 export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskeyBody>>) {
-  const { auth, request, response, client, signedIn, body } = call;
-  const signIn = currentSignInOf(signedIn);
-  const name = body.name ?? deviceOf(request, client.address).name ?? "Passkey";
-  const passkey = await passkeysIn(auth).verifyNew(body.credential, signIn, name);
-  const { codes, hashes } = auth.backupCodes.make(signIn.id);
-  const added = await passkeysIn(auth).add(signIn, passkey, hashes, client.address);
-  auth.forget(signIn.id);
+  const { auth, response, signedIn, body } = call;
+  const { codes, hashes } = auth.backupCodes.make(signedIn.id);
+  const added = await passkeysIn(auth).add(call, currentSignInOf(signedIn), body, hashes);
   response.location(`/auth/passkeys/${added.id}`);
-  const row = (await passkeysIn(auth).rows.list(signIn.id)).find(({ id }) => id === added.id)!;
-  return { ...describe(row), backupCodes: added.isFirst ? codes : null };
+  return { ...describe(added), backupCodes: added.isFirst ? codes : null };
 }
 
 /** `GET /auth/passkeys` */

@@ -6,14 +6,15 @@ import type {
 } from "@simplewebauthn/server";
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
+import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import {
   clientDataOf,
   type PasskeyCredential,
   type PasskeySignature,
 } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
+  type CreatedPasskey,
   type CreatePasskeys,
-  type NewPasskey,
   type PasskeyActions,
   type PasskeyRow,
   type PasskeySettings,
@@ -22,11 +23,12 @@ import {
   spentChallenge,
   unknownChallenge,
 } from "../../rest-gateway/auth/passkeys/passkeys.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import { PasskeyChallenges, readChallenge, SIGN_IN } from "./challenges.ts";
 import { ACTIONS } from "./handlers.ts";
 import { RelyingParty } from "./relying-party.ts";
-import { PasskeyRepository } from "./repository.ts";
+import { type NewPasskey, PasskeyRepository } from "./repository.ts";
 
 export const createPasskeys: CreatePasskeys = ({ settings, url, functions, secret, clock }) =>
   new WebAuthn({
@@ -119,7 +121,7 @@ export class WebAuthn implements Passkeys {
   }
 
   /** Rejects with Problem for a credential that is not valid, with the reason. */
-  async verifyNew(credential: PasskeyCredential, { id, session }: CurrentSignIn, name: string): Promise<NewPasskey> {
+  async #verifyNew(credential: PasskeyCredential, { id, session }: CurrentSignIn): Promise<NewPasskey> {
     const { relyingParty, challenges } = this.#options;
     const { domain, origins } = relyingParty;
     const clientData = this.#clientDataOf(credential);
@@ -138,7 +140,6 @@ export class WebAuthn implements Passkeys {
     if (!verified.verified) throw problem("passkey not valid", { why: "its attestation is wrong" });
     const { credential: key, credentialDeviceType } = verified.registrationInfo;
     return {
-      name,
       credentialId: Buffer.from(key.id, "base64url"),
       publicKey: Buffer.from(key.publicKey),
       counter: key.counter,
@@ -148,16 +149,20 @@ export class WebAuthn implements Passkeys {
     };
   }
 
-  /** Rejects with Problem if the passkey is known, or the user has too many. `codes` are backup codes by their hashes. */
+  /** Rejects with Problem if the credential is not valid or known, or the user has too many passkeys. */
   async add(
+    { auth, request, client: { address } }: Pick<Call, "auth" | "request" | "client">,
     signIn: CurrentSignIn,
-    passkey: NewPasskey,
+    { credential, name, challenge, id }: CreatedPasskey,
     codes: readonly Buffer[],
-    address: string,
-  ): Promise<{ readonly id: string; readonly isFirst: boolean }> {
-    const added = await this.rows.add(signIn, passkey, codes, MAX_PASSKEYS, address);
+  ): Promise<PasskeyRow & { readonly isFirst: boolean }> {
+    const passkey = await this.#verifyNew(credential, signIn);
+    if (challenge !== undefined && passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
+    const row = { ...passkey, ...(id && { id }), name: name || (deviceOf(request, address).name ?? "Passkey") };
+    const added = await this.rows.add(signIn, row, codes, MAX_PASSKEYS, address);
     if (added.outcome !== "added") throw REFUSALS[added.outcome]();
-    return added;
+    auth.forget(signIn.id);
+    return { ...(await this.rows.list(signIn.id)).find((each) => each.id === added.id)!, isFirst: added.isFirst };
   }
 
   requireChallenge({ response }: PasskeySignature, id: string): void {

@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import { type AuthFunctions, byteArray, bytes } from "../../rest-gateway/auth/functions.ts";
-import type { NewPasskey, PasskeyRow, PasskeyRows } from "../../rest-gateway/auth/passkeys/passkeys.ts";
+import type { PasskeyRow, PasskeyRows } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
 
@@ -10,6 +10,16 @@ export type KnownPasskey = {
   readonly userId: string;
   readonly handle: string;
   readonly publicKey: string;
+};
+
+/** A passkey whose registration was verified, and the id of its challenge. */
+export type NewPasskey = {
+  readonly credentialId: Buffer;
+  readonly publicKey: Buffer;
+  readonly counter: number;
+  readonly transports: readonly string[];
+  readonly isSynced: boolean;
+  readonly challenge: string;
 };
 
 export type AddedPasskey =
@@ -45,7 +55,7 @@ export class PasskeyRepository implements PasskeyRows {
   /** The first second factor of the user stores the backup codes, and ends all sign-ins except the given one. */
   add(
     { id, session }: CurrentSignIn,
-    { challenge, ...passkey }: NewPasskey,
+    { challenge, ...passkey }: NewPasskey & { readonly name: string; readonly id?: string },
     codes: readonly Buffer[],
     max: number,
     address: string,

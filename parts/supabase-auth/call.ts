@@ -18,6 +18,14 @@ export async function signedInOf(call: AuthCall): Promise<SignedIn> {
   return { ...found, userId, session };
 }
 
+/** A user who may manage second factors: who has proved the second factor, if one is enabled. */
+export async function managerOf(call: AuthCall): Promise<SignedIn> {
+  const signedIn = await signedInOf(call);
+  if (signedIn.user.is_anonymous) throw problem("anonymous user");
+  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
+  return signedIn;
+}
+
 type Subject = { readonly userId: string; readonly session: string | null };
 
 async function subjectOf({ auth, request }: AuthCall): Promise<Subject> {

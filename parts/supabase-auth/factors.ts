@@ -8,7 +8,7 @@ import { svgOf } from "../../rest-gateway/auth/qr-code.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
-import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, managerOf, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
@@ -21,13 +21,11 @@ const CHALLENGE_SECONDS = 300;
 /** `POST /factors`: a secret for an authenticator app, which waits for its first code, or a passkey that is to be created. */
 export async function enrollFactor(call: AuthCall): Promise<object> {
   const { auth, request } = call;
-  const signedIn = await signedInOf(call);
+  const signedIn = await managerOf(call);
   const sent = await readAuthBody(request, auth.limits, FactorChange);
   const { factor_type: type, friendly_name: name, issuer } = sent;
   if (type !== "totp" && type !== "webauthn") throw invalid("factor_type needs to be totp or webauthn");
   if (sent.phone) throw problem("phones off");
-  if (signedIn.user.is_anonymous) throw problem("anonymous user");
-  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);
   if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
@@ -84,7 +82,8 @@ async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promis
 /** Enables a factor with its first code, or spends a code of an enabled one. */
 async function isRight({ auth, client }: AuthCall, signedIn: SignedIn, factor: PublicFactor, code: string) {
   const { userId: id, session, account } = signedIn;
-  if (factor.status === "unverified") return auth.enrolment.enableById({ id, session }, factor.id, code, client);
+  if (factor.status === "unverified")
+    return (await auth.enrolment.enable({ id, session }, factor.id, code, client)) !== null;
   const factors = (await auth.factors.list(id)).flatMap((each) => (each.id === factor.id && each.secret) || []);
   const outcome = await auth.secondFactor.tryCode(account, { factors, code }, null, client);
   return outcome === "accepted";

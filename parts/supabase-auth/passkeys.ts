@@ -4,7 +4,6 @@ import { parseShape } from "../../http/pipeline/body.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
-import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
@@ -12,12 +11,11 @@ import {
   type PasskeyRow,
   passkeysIn,
   spentChallenge,
-  unknownChallenge,
 } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
-import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, managerOf, requireRecent, type SignedIn } from "./call.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
 
@@ -121,17 +119,13 @@ function refuseFactor(error: unknown): never {
 }
 
 async function createPasskey(
-  { auth, request, client }: AuthCall,
+  call: AuthCall,
   { userId: id, session }: SignedIn,
   { challenge, credential }: Sent,
-  factor: { readonly id?: string; readonly name: string },
-): Promise<string> {
-  const name = factor.name || (deviceOf(request, client.address).name ?? "Passkey");
-  const passkey = await passkeysIn(auth).verifyNew(parse(CredentialBody, credential), { id, session }, name);
-  if (passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
-  const added = await passkeysIn(auth).add({ id, session }, { ...passkey, ...factor, name }, [], client.address);
-  auth.forget(id);
-  return added.id;
+  factor?: { readonly id: string; readonly name: string },
+): Promise<PasskeyRow> {
+  const created = { ...factor, challenge, credential: parse(CredentialBody, credential) };
+  return passkeysIn(call.auth).add(call, { id, session }, created, []);
 }
 
 const parse = <Body>(schema: z.ZodType<Body>, sent: unknown): Body => parseShape(schema, sent, "credential", invalid);
@@ -149,8 +143,7 @@ export async function beginPasskey(call: AuthCall): Promise<object> {
 /** `POST /passkeys/registration/verify` */
 export async function addPasskey(call: AuthCall): Promise<object> {
   const signedIn = await managerOf(call);
-  const id = await createPasskey(call, signedIn, await sentIn(call), { name: "" });
-  return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
+  return describePasskey(await createPasskey(call, signedIn, await sentIn(call)));
 }
 
 /** `POST /passkeys/authentication/options` */
@@ -196,14 +189,6 @@ export async function deletePasskey(call: AuthCall): Promise<void> {
   requireRecent(auth, signedIn);
   await auth.publicUsers.removeFactor(signedIn, id, client.address);
   auth.forget(signedIn.userId);
-}
-
-/** A user who may manage passkeys: who has proved the second factor, if one is enabled. */
-async function managerOf(call: AuthCall): Promise<SignedIn> {
-  const signedIn = await signedInOf(call);
-  if (signedIn.user.is_anonymous) throw problem("anonymous user");
-  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
-  return signedIn;
 }
 
 const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).rows.list(userId);

@@ -122,10 +122,10 @@ export type Wrong = WrongPassword & { readonly field: string };
 const WRONG: Wrong = { event: "password_failed", error: () => problem("password not confirmed"), field: "password" };
 
 /** Throws Problem unless the code was accepted and its change made. */
-export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried is AcceptedCode<Result> {
+export function requireAccepted<Result>(tried: TriedCode<Result>): AcceptedCode<Result> {
   switch (tried.outcome) {
     case "accepted":
-      return;
+      return tried;
     case "none":
       throw problem("no factor enabled");
     case "missing":

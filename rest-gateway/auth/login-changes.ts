@@ -90,10 +90,9 @@ export async function setPassword(
   session: string | null = null,
 ): Promise<Account> {
   const change = (limits: CodeLimits) => repository.changePassword(confirmed, hash, session, client.address, limits);
-  const changed = await throttle.spendCode(change, client);
-  requireAccepted(changed);
+  const { account } = requireAccepted(await throttle.spendCode(change, client));
   forget(confirmed.account.id);
-  return changed.account;
+  return account;
 }
 
 const WRONG: Wrong = {

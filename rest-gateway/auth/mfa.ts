@@ -15,7 +15,7 @@ import {
   requirePassword,
   requireRecentSignIn,
 } from "./confirmation.ts";
-import type { Disabled, Factor, FactorRepository } from "./factor-repository.ts";
+import type { Disabled, FactorRepository } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
 import { pngOf } from "./qr-code.ts";
 import { type Call, currentSignInOf } from "./route.ts";
@@ -52,7 +52,8 @@ export async function beginFactor(
 
 export async function verifyFactor({ auth, request, client, signedIn }: Call<"account">) {
   const code = await codeOf(auth, request);
-  const backupCodes = await auth.enrolment.enable(currentSignInOf(signedIn), code, client);
+  const backupCodes = await auth.enrolment.enable(currentSignInOf(signedIn), null, code, client);
+  if (backupCodes === null) throw wrongCode();
   return { message: ENABLED, backupCodes, warning: KEEP };
 }
 
@@ -148,43 +149,32 @@ export class Enrolment {
   }
 
   /**
-   * Enables the factor that is pending without a name with its first code, and returns the backup codes, which cannot be read
-   * again. All other sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with Problem for a wrong code or if
-   * no factor is pending, and with Problem "too many attempts" or "busy".
+   * Enables a pending factor with its first code; null is the one without a name, for which it returns the backup codes, which cannot be
+   * read again. All other sign-ins of the user end. The code is spent: a login no longer accepts it. Returns null for a wrong code. Rejects
+   * with Problem if no factor is pending, and with Problem "too many attempts" or "busy".
    */
-  async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
-    const { codes, hashes } = this.#options.backupCodes.make(signIn.id);
-    if (await this.#enable(signIn, ({ name }) => name === "", code, client, hashes)) return codes;
-    throw wrongCode();
-  }
-
-  /** The same for any pending factor and without backup codes. Returns false for a wrong code. */
-  enableById(signIn: CurrentSignIn, factorId: string, code: string, client: Client): Promise<boolean> {
-    return this.#enable(signIn, ({ id }) => id === factorId, code, client, []);
-  }
-
-  async #enable(
+  async enable(
     signIn: CurrentSignIn,
-    isMeant: (factor: Factor) => boolean,
+    factorId: string | null,
     code: string,
     client: Client,
-    codes: readonly Buffer[],
-  ): Promise<boolean> {
+  ): Promise<readonly string[] | null> {
     const { id } = signIn;
-    const { factors, throttle, box, clock } = this.#options;
+    const { factors, throttle, box, clock, backupCodes } = this.#options;
     const { address } = client;
-    const { pending, secret } = await this.#pendingOf(id, isMeant);
+    const { pending, secret } = await this.#pendingOf(id, factorId);
     const attempt = await throttle.reserveCode(id, client);
     const step = stepOf(secret, code, clock());
     if (step === null) {
       await throttle.settle(attempt, true, { event: "code_failed", userId: id, address });
-      return false;
+      return null;
     }
     await throttle.settle(attempt, false);
-    const factor = { pending, secret: box.reseal(pending, id)!, step, codes };
+    const { codes, hashes } = factorId === null ? backupCodes.make(id) : { codes: [], hashes: [] };
+    const factor = { pending, secret: box.reseal(pending, id)!, step, codes: hashes };
     if (!(await factors.enable(signIn, factor, address))) throw problem("no factor pending");
     this.#options.forget(id);
-    return true;
+    return codes;
   }
 
   /** Spends the code and replaces all backup codes. Rejects as requireAccepted does. */
@@ -202,18 +192,17 @@ export class Enrolment {
     const { factors, throttle } = this.#options;
     if (code === null) throw problem("no factor enabled");
     const disable = (limits: CodeLimits) => factors.disable(account, code, limits);
-    const tried = await throttle.spendCode(disable, client);
-    requireAccepted(tried);
-    return tried;
+    return requireAccepted(await throttle.spendCode(disable, client));
   }
 
   /** A pending secret that cannot be decrypted counts as missing: the user starts again. */
   async #pendingOf(
     userId: string,
-    isMeant: (factor: Factor) => boolean,
+    factorId: string | null,
   ): Promise<{ readonly pending: Buffer; readonly secret: string }> {
     const { factors, box } = this.#options;
-    const found = (await factors.list(userId)).find(isMeant)?.pending ?? null;
+    const known = await factors.list(userId);
+    const found = known.find(({ id, name }) => (factorId === null ? name === "" : id === factorId))?.pending ?? null;
     const pending = found === null ? null : Buffer.from(found, "hex");
     const secret = pending && box.open(pending, userId);
     if (pending === null || secret === null) throw problem("no factor pending");

@@ -28,14 +28,13 @@ export type Passkeys = {
   readChallenge(challenge: string): { readonly id: string; readonly expiresAt: number };
   /** Throws Problem unless this is the id of the challenge that was signed to sign in. */
   requireChallenge(signature: PasskeySignature, id: string): void;
-  verifyNew(credential: PasskeyCredential, signIn: CurrentSignIn, name: string): Promise<NewPasskey>;
-  /** `codes` are backup codes by their hashes. */
+  /** Adds what a browser has created. `codes` are backup codes by their hashes. */
   add(
+    call: Pick<Call, "auth" | "request" | "client">,
     signIn: CurrentSignIn,
-    passkey: NewPasskey,
+    created: CreatedPasskey,
     codes: readonly Buffer[],
-    address: string,
-  ): Promise<{ readonly id: string; readonly isFirst: boolean }>;
+  ): Promise<PasskeyRow & { readonly isFirst: boolean }>;
   /** Returns null for a signature that is not valid. */
   verify(signature: PasskeySignature): Promise<Signed | null>;
 };
@@ -91,17 +90,15 @@ export type PasskeyRow = PasskeyDescription & {
   readonly transports: readonly string[];
 };
 
-/** A passkey whose registration was verified, and the id of its challenge. */
-export type NewPasskey = {
+/** A passkey that a browser has created. */
+export type CreatedPasskey = {
+  readonly credential: PasskeyCredential;
+  /** Without it, the browser and the system. */
+  readonly name?: string | null | undefined;
   /** Unless the database chooses it. */
   readonly id?: string;
-  readonly name: string;
-  readonly credentialId: Buffer;
-  readonly publicKey: Buffer;
-  readonly counter: number;
-  readonly transports: readonly string[];
-  readonly isSynced: boolean;
-  readonly challenge: string;
+  /** The id of the challenge that it must have signed; without it, any of the sign-in. */
+  readonly challenge?: string;
 };
 
 export type PasskeySettings = Pick<Config, "passkeyDomain" | "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
