@@ -8,8 +8,7 @@ import { migrate } from "../db/cluster/migrate.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const TRACE = join(ROOT, "bench/request-trace.ts");
-/** Its last section has the roads. */
-const PAGE = join(ROOT, "docs/architecture.md");
+const PAGE = join(ROOT, "bench/roads.md");
 
 /** A request of the demo. `as`: whose credential it has. */
 export type Road = {
@@ -53,10 +52,10 @@ export async function trace(databaseUrl: string, road: Road): Promise<Trace> {
   return JSON.parse(stdout);
 }
 
-/** What docs/architecture.md says of each road. */
+/** What bench/roads.md says of each road. */
 const describeRoad = ({ request }: Road, { files }: Trace): string =>
   [
-    `### \`${request}\``,
+    `## \`${request}\``,
     "",
     `It passes ${files.length} files:`,
     "",
@@ -72,9 +71,9 @@ const functionsOf = (functions: readonly string[]) =>
     .map((name, i) => `${i === 0 ? ": " : ", "}\`${name}\``)
     .join("");
 
-/** The files that docs/architecture.md lists for the road. */
+/** The files that bench/roads.md lists for the road. */
 export function listedFiles({ request }: Road): string[] {
-  const section = readFileSync(PAGE, "utf8").split(`### \`${request}\`\n`)[1]?.split("\n### ")[0] ?? "";
+  const section = readFileSync(PAGE, "utf8").split(`## \`${request}\`\n`)[1]?.split("\n## ")[0] ?? "";
   return [...section.matchAll(/^\d+\. `([^`]+)`/gm)].map(([, file]) => file!);
 }
 
@@ -92,7 +91,7 @@ export async function printRoads(writes: boolean): Promise<void> {
         `\n${described.at(-1)}${traced.returns.map((place) => `   returns to ${place}\n`).join("")}`,
       );
     }
-    const [start] = readFileSync(PAGE, "utf8").split("\n### `");
+    const [start] = readFileSync(PAGE, "utf8").split("\n## `");
     if (writes) writeFileSync(PAGE, `${[start, ...described].join("\n").trimEnd()}\n`);
   } finally {
     await cluster.remove();

@@ -10,7 +10,7 @@ of the documentation. test/weight.test.ts fails when a room has grown by more th
 Options
   --roads    prints which files a warm request of each kind passes, instead of the lines; takes half a minute
   --write    makes today's lines the budget of each room that has grown or shrunk, in build/weight.json; with --roads, writes
-             the files of each road into docs/architecture.md
+             the files of each road into bench/roads.md
   --help     this text
 `;
 
