@@ -46,7 +46,7 @@ const ROUTES: Readonly<Record<string, V1Route>> = {
   "GET /authorize": { handle: authorize },
   "POST /sso": { handle: authorizeSso },
   "POST /signup": { handle: signUp, verifiesPassword: true },
-  "POST /token": { handle: (call) => grantOf(call.request)(call), verifiesPassword: true },
+  "POST /token": { handle: (call) => grantOf(call.request)(call) },
   "POST /otp": { handle: requestCode },
   "POST /recover": { handle: requestRecovery },
   "POST /resend": { handle: resendMail },

@@ -79,6 +79,7 @@ async function unconfirmed(
 /** `POST /token?grant_type=password` */
 export async function grantByPassword(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
+  auth.hashing.requirePlace(client);
   const { email, phone, password } = await readAuthBody(request, auth.limits, PasswordGrant);
   if (phone) throw problem("phones off");
   if (!email || !password) throw problem("wrong password");

@@ -42,6 +42,7 @@ test("while many sign-ins of one network wait for the database, another network 
   // Refused before the body, which has no password.
   const refused = async (path: string) => (await sendJson(client, path, {}, from(FLOOD))).status;
   for (const path of VERIFYING) await expect.poll(() => refused(path), POLL).toBe(503);
+  expect(await refused("/auth/v1/token?grant_type=refresh_token")).toBe(400);
   const signedIn = await login(OTHER, "bob");
   expect(signedIn.status).toBe(200);
   const { refreshToken } = signedIn.json;
