@@ -49,10 +49,10 @@ function exposure(role: Role, search: string, { catalog }: AccessOptions): Html 
   const matches = (name: string) => name.toLowerCase().includes(search.toLowerCase());
   const shown = tables.filter((each) => matches(each.table.name));
   const applied = shown.flatMap(({ table }) =>
-    (policiesFor(catalog(), role.name, table) ?? []).map((policy) => [
-      html`<code>${table.schema}.${table.name}</code>`,
-      ...policyCells(policy),
-    ]),
+    (policiesFor(catalog(), role.name, table) ?? []).map((policy) => {
+      const [name, ...cells] = policyCells(policy);
+      return [html`<code>${table.schema}.${table.name}</code><br>${name}`, ...cells];
+    }),
   );
   const others = [...role.inherits].filter((name) => name !== role.name && name !== "public");
   return html`
@@ -66,7 +66,7 @@ ${list(shown, "table", (rows) =>
   ),
 )}
 <h3>Policies</h3>
-${list(applied, "policy", (rows) => records(["Table", ...POLICY_CELLS], rows))}
+${list(applied, "policy", (rows) => records(POLICY_CELLS, rows))}
 <h3>Functions</h3>
 ${list(
   functions.filter(({ name }) => matches(name)),
