@@ -202,7 +202,7 @@ export const SETTINGS = {
   DB_EXTRA_SEARCH_PATH: setting(
     list,
     "public, extensions",
-    "Further schemas in which the table interface looks up functions, types and operators.",
+    "Further schemas in which SQL without schemas finds functions, tables, types and operators, after the first of DB_SCHEMAS, or the one that a request at /rest/v1 chooses.",
   ),
   DB_PRE_REQUEST: setting(
     functionName,

@@ -69,9 +69,8 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const topics = new Topics({ peers, budget: database.budget, limits: settings });
   const fromSql = new SqlBroadcasts({ topics, jsonMaxDepth: settings.jsonMaxDepth });
   options.notifications.onBroadcast((part) => fromSql.receive(part));
-  const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
   const { checker } = rights;
-  const access = new ChannelAccess({ database, checker, hasModule: settings.hasChannels, searchPath });
+  const access = new ChannelAccess({ database, checker, hasModule: settings.hasChannels });
   const lostChannels = settings.hasFeed
     ? new LostChannels({ pool: options.changesPool, onError: options.onConnectionError })
     : null;

@@ -1,7 +1,6 @@
 import type { RowPolicy, Setting } from "../db/catalog/catalog.ts";
 import { COMMAND, conditionFor } from "../db/catalog/policies.ts";
 import type { Database } from "../db/database.ts";
-import { quoteIdentifier } from "../db/sql.ts";
 import type { Identity } from "../db/transaction/identity.ts";
 import { notPossible } from "./problem.ts";
 
@@ -63,8 +62,6 @@ const NONE = { read: false, write: false };
 
 export type MessagePoliciesOptions = {
   readonly database: Pick<Database, "forRole">;
-  /** The search path of functions without their own. */
-  readonly searchPath: readonly string[];
 };
 
 /**
@@ -88,12 +85,7 @@ export class MessagePolicies {
       isRestricted ? (conditionFor(command, policies) ?? "false") : "true";
     const read = mayRead ? condition("select") : "false";
     const write = mayWrite ? condition("insert") : "false";
-    const path = this.#options.searchPath.map(quoteIdentifier).join(", ");
-    const settings: Setting[] = [
-      ["search_path", path],
-      ["realtime.topic", topic],
-    ];
-    return JSON.parse((await this.#read(identity, evaluation(read, write), [topic], settings))!);
+    return JSON.parse((await this.#read(identity, evaluation(read, write), [topic], [["realtime.topic", topic]]))!);
   }
 
   /** The first value, or null without a row. Whatever functions of policies write is rolled back. */

@@ -137,8 +137,6 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     catalog,
     timeout: settings.changesPolicyTimeout,
     hasPreRequest: settings.dbPreRequest !== null,
-    searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
-    appSettings: settings.appSettings,
     filterLimits: settings,
     onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
   });

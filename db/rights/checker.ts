@@ -6,7 +6,6 @@ import type { Database } from "../database.ts";
 import { isTimeout, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
 import { retry } from "../repeat.ts";
-import { quoteIdentifier } from "../sql.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";
 import type { RawRow } from "../wire/connection.ts";
@@ -15,10 +14,6 @@ export type CheckerOptions = {
   readonly database: Pick<Database, "forRole">;
   /** Milliseconds after which a statement of a policy is cancelled. */
   readonly timeout: number;
-  /** The search path of functions without their own. */
-  readonly searchPath: readonly string[];
-  /** `app.settings.*`, for functions. */
-  readonly appSettings: readonly Setting[];
   /** Whether a function runs before what a caller does: it may refuse the caller, and set what policies read. */
   readonly hasPreRequest?: boolean;
   /** Milliseconds that the watches of a batch of changes, which are asked about together, wait for their answers. */
@@ -103,9 +98,9 @@ export class Checker {
     const { timeout, patience = PATIENCE } = options;
     this.#options = options;
     this.#settings = {
-      brief: settingsOf(options, Math.min(timeout, patience)),
-      long: settingsOf(options, timeout),
-      admission: settingsOf(options, null),
+      brief: settingsOf(Math.min(timeout, patience)),
+      long: settingsOf(timeout),
+      admission: settingsOf(null),
     };
   }
 
@@ -230,11 +225,9 @@ export class Checker {
 }
 
 /** Without a timeout, that of the role applies. */
-const settingsOf = ({ searchPath, appSettings }: CheckerOptions, timeout: number | null): readonly Setting[] => [
-  ["search_path", searchPath.map(quoteIdentifier).join(", ")],
+const settingsOf = (timeout: number | null): readonly Setting[] => [
   ["transaction_read_only", "on"],
   ["jit", "off"],
-  ...appSettings,
   ...(timeout === null ? [] : [["statement_timeout", String(timeout)] as const]),
 ];
 

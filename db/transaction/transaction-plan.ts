@@ -68,13 +68,14 @@ type PlannerOptions = Pick<
 
 /** What transactions take from the catalog beside its code. */
 export type CallerRules = {
-  /** The session settings of each role, which those of a transaction override. */
+  /** The session settings of each role, which those of the service, and of a transaction, override. */
   readonly roles: ReadonlyMap<string, Pick<Role, "settings">>;
+  readonly settings: readonly Setting[];
   /** The call of DB_PRE_REQUEST, which precedes what a caller does; null for none. */
   readonly preRequest: Statement | null;
 };
 
-export const NO_RULES: CallerRules = { roles: new Map(), preRequest: null };
+export const NO_RULES: CallerRules = { roles: new Map(), settings: [], preRequest: null };
 
 /** What a transaction does. */
 export type Work = {
@@ -201,7 +202,8 @@ export class TransactionPlanner {
     const { role } = identity.caller;
     const { statementTimeoutOf, isReplica } = this.#options;
     const ofRole = this.rules.roles.get(role)?.settings ?? [];
-    const settings = settingsStatement(withSettings(identity, ofRole), statementTimeoutOf(role), isWrite, isReplica);
+    const all = withSettings(withSettings(identity, this.rules.settings), ofRole);
+    const settings = settingsStatement(all, statementTimeoutOf(role), isWrite, isReplica);
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => this.#known.named(role, statement, code));
   }
@@ -392,6 +394,18 @@ export class KnownStatements {
     return created;
   }
 }
+
+export const searchPathOf = (schemas: readonly string[]): string => schemas.map(quoteIdentifier).join(", ");
+
+/** What all transactions of callers have, on every interface. */
+export const sessionSettings = ({
+  dbSchemas,
+  dbExtraSearchPath,
+  appSettings,
+}: Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "appSettings">): readonly Setting[] => [
+  ["search_path", searchPathOf([...dbSchemas.slice(0, 1), ...dbExtraSearchPath])],
+  ...appSettings,
+];
 
 export const PRE_REQUEST = "DB_PRE_REQUEST";
 

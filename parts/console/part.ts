@@ -85,7 +85,7 @@ function createConsole(core: Core): HttpInterface {
   };
   const trial = tryView({ ...as, ...trials, catalog, hasGraphQL: graphql !== null });
   const dataPage = dataView({ ...as, ...trials, catalog });
-  const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
+  const check = new RowAccessCheck({ database, catalog });
   const { publication, manager } = opened.changes;
   const readSetup = (table: Table) => {
     const read = { missing: core.changes.missing, publication, isManaged: manager === "service" };

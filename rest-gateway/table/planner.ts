@@ -4,13 +4,12 @@ import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Plan } from "../../db/query/plan.ts";
 import { writeQuery } from "../../db/query/query.ts";
-import { quoteIdentifier } from "../../db/sql.ts";
-import { ISOLATION, isolationOf } from "../../db/transaction/transaction-plan.ts";
+import { ISOLATION, isolationOf, searchPathOf } from "../../db/transaction/transaction-plan.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/answer.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import type { PlannedRequest, TableRequest } from "./request.ts";
 
-export type PlanningOptions = PlanOptions & Pick<Config, "dbExtraSearchPath" | "dbTxEnd" | "appSettings">;
+export type PlanningOptions = PlanOptions & Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "dbTxEnd">;
 
 export type PlannerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
@@ -70,15 +69,14 @@ function settingsOf(
   plan: Plan,
   schema: string,
   isReadOnly: boolean,
-  { dbExtraSearchPath, appSettings }: PlanningOptions,
+  { dbSchemas, dbExtraSearchPath }: PlanningOptions,
 ): Setting[] {
   return [
-    ["search_path", [schema, ...dbExtraSearchPath].map(quoteIdentifier).join(", ")],
+    ...(schema === dbSchemas[0] ? [] : [["search_path", searchPathOf([schema, ...dbExtraSearchPath])] as const]),
     ["transaction_read_only", isReadOnly ? "on" : "off"],
     // A function of an earlier transaction may have set these for the whole session.
     ["response.headers", ""],
     ["response.status", ""],
     ...(plan.kind === "call" ? plan.function.settings.filter(([name]) => name !== ISOLATION) : []),
-    ...appSettings,
   ];
 }

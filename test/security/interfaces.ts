@@ -33,7 +33,8 @@ const DDL = `
       'header', headers ->> 'x-probe',
       'mode', current_setting('app.mode', true), 'lockTimeout', current_setting('lock_timeout'),
       'statementTimeout', current_setting('statement_timeout'), 'isolation', current_setting('transaction_isolation'),
-      'zone', current_setting('timezone'), 'searchPath', current_setting('search_path')
+      'zone', current_setting('timezone'), 'searchPath', current_setting('search_path'),
+      'tenant', current_setting('app.settings.tenant', true)
     );
   begin
     perform checks.before_each();
@@ -62,6 +63,8 @@ const DDL = `
 
 const SETTINGS = {
   DB_PRE_REQUEST: "checks.before",
+  DB_EXTRA_SEARCH_PATH: "extensions, checks",
+  PGRST_APP_SETTINGS_tenant: "7",
   GRAPHQL_MAX_TABLES: "100",
   TASK_CONCURRENCY: "2",
   REALTIME: "on",
@@ -94,6 +97,7 @@ export async function startChecked(database: TestDatabase, settings: object = {}
 export const expectedOf = ({ method, path, zone = "Asia/Tokyo" }: Interface) => ({
   ...{ role: "authenticated", sub: "1", method, path, header: "1" },
   ...{ mode: "of the role", lockTimeout: "4s", statementTimeout: "61s", zone },
+  ...{ searchPath: '"public", "extensions", "checks"', tenant: "7" },
 });
 
 /** Who uses the interfaces of a service, and what the requests of their transactions are to be run with. */

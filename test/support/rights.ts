@@ -36,8 +36,6 @@ export async function openRights(
     database,
     catalog,
     timeout,
-    searchPath: ["public"],
-    appSettings: [],
     onInternalError,
     filterLimits: { restMaxConditions: 1000, restMaxPatterns: 20, restMaxPatternLength: 200 },
   });

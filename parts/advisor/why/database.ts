@@ -45,11 +45,11 @@ export async function withMissingChange<Result>(
     onConnectionError: () => {},
   });
   try {
-    const { dbSchemas: schemas, appSettings } = config;
+    const { dbSchemas: schemas } = config;
     const catalog = await readOnce(database.catalog, config);
     database.follow(catalog);
     const rights = rightsOn(database, catalog, config);
-    const access = new RowAccessCheck({ database, catalog: () => catalog, appSettings });
+    const access = new RowAccessCheck({ database, catalog: () => catalog });
     const readSetup = (table: Table) => readChangesSetup(database.catalog, table, read, { schemas, logins });
     const check = new MissingChangeCheck({ rights, access, anonymousRole: config.dbAnonRole, logins, readSetup });
     const { filterLimits } = rights;
@@ -84,8 +84,6 @@ function rightsOn(database: Database, catalog: Catalog, config: Config): Rights 
     catalog: { current: catalog, onChange: () => {}, refreshed: async () => {} },
     timeout: limits.changesPolicyTimeout,
     hasPreRequest: config.dbPreRequest !== null,
-    searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],
-    appSettings: config.appSettings,
     filterLimits: limits,
     onInternalError: (error) => {
       throw error;

@@ -61,8 +61,6 @@ export type Question = {
 export type RowAccessOptions = {
   readonly database: Pick<Database, "forRole">;
   catalog(): Catalog;
-  /** `app.settings.*`, for functions. */
-  readonly appSettings: readonly Setting[];
 };
 
 const COMMANDS: readonly TablePrivilege[] = ["select", "insert", "update", "delete"];
@@ -161,11 +159,10 @@ export class RowAccessCheck {
 
   /** The first row; undefined without one. */
   async #run(caller: Caller, { schema }: Table, text: string, values: readonly string[]) {
-    const { database, appSettings } = this.#options;
+    const { database } = this.#options;
     const fixed: readonly Setting[] = [
       ["search_path", quoteIdentifier(schema)],
       ["transaction_read_only", "on"],
-      ...appSettings,
     ];
     const identity: Identity = { caller, request: NO_REQUEST, settings: { fixed, given: [] } };
     const [result] = await database.forRole(caller.role).run(identity, [{ text, values }], { rollback: true });

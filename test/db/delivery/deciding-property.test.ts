@@ -127,8 +127,6 @@ class Run {
       },
       timeout: TIMEOUT,
       patience: PATIENCE,
-      searchPath: ["public"],
-      appSettings: [],
       filterLimits: { restMaxConditions: 1, restMaxPatterns: 1, restMaxPatternLength: 100 },
       onInternalError: (error) => this.faults.push(error),
     });

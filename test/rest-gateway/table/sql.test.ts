@@ -17,9 +17,9 @@ const OPTIONS: PlanningOptions = {
   dbPlan: false,
   safeUpdate: true,
   maxBytes: null,
+  dbSchemas: ["library"],
   dbExtraSearchPath: ["public"],
   dbTxEnd: "commit",
-  appSettings: [],
 };
 
 type Sent = { readonly method?: string; readonly headers?: Readonly<Record<string, string>>; readonly body?: string };
