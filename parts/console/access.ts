@@ -51,7 +51,7 @@ function exposure(role: Role, search: string, { catalog }: AccessOptions): Html 
   const applied = shown.flatMap(({ table }) =>
     (policiesFor(catalog(), role.name, table) ?? []).map((policy) => {
       const [name, ...cells] = policyCells(policy);
-      return [html`<code>${table.schema}.${table.name}</code><br>${name}`, ...cells];
+      return [html`<code>${table.schema}.${table.name}</code><br>${name!}`, ...cells];
     }),
   );
   const others = [...role.inherits].filter((name) => name !== role.name && name !== "public");
