@@ -46,11 +46,11 @@ export class LeftOut {
           after: ["SwallowErrors", "ConnectionPlugin"],
           callback: (build) => {
             build.handleRecoverableError = (error) => this.add(error);
-            this.#objectsOf = (type) =>
-              Object.values<any>(build.pgCodecs ?? {}).flatMap((codec) => {
-                const object = Labels.ofCodec(codec);
-                return object && typeNames(build, codec).includes(type) ? [object] : [];
-              });
+            let known: ReadonlyMap<string, readonly PgObject[]> | null = null;
+            this.#objectsOf = (type) => {
+              if (build.pgCodecs) known ??= objectsByType(build);
+              return known?.get(type) ?? [];
+            };
             const { extend } = build;
             // A clash of filters would end the build; the clash of the fields themselves is reported.
             build.extend = (base, added, hint, ...rest) => {
@@ -203,6 +203,20 @@ function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }:
       : build.inflection.customQueryField({ resource }) === fieldName;
   const resource: any = Object.values(build.pgResources).find((each: any) => each.parameters && isOf(each));
   return resource ? Labels.ofField({ pgFieldResource: resource }) : null;
+}
+
+/** Each object once by the names of its types. */
+function objectsByType(build: any): ReadonlyMap<string, readonly PgObject[]> {
+  const found = new Map<string, PgObject[]>();
+  for (const codec of Object.values(build.pgCodecs)) {
+    const object = Labels.ofCodec(codec);
+    if (object === null) continue;
+    for (const name of typeNames(build, codec)) {
+      const objects = found.get(name) ?? [];
+      if (objects.every(({ label }) => label !== object.label)) found.set(name, [...objects, object]);
+    }
+  }
+  return found;
 }
 
 function typeNames({ inflection, behavior }: any, codec: any): readonly string[] {
