@@ -5,7 +5,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
 import { type BudgetSettings, ByteBudget, budgetLimits } from "./admission/byte-budget.ts";
 import type { CallerLogin } from "./caller.ts";
-import type { Catalog, Role, Setting } from "./catalog/catalog.ts";
+import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
@@ -15,7 +15,7 @@ import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/identity.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
-import { type Failure, preRequestOf, sessionSettings } from "./transaction/transaction-plan.ts";
+import { type Failure, preRequestOf, type SessionSettings, sessionSettings } from "./transaction/transaction-plan.ts";
 import { PrimaryClient } from "./wire/primary.ts";
 
 type DatabaseSettings = BudgetSettings &
@@ -88,7 +88,7 @@ export class Database {
   /** The transactions of tasks, on the connections of the logins. */
   readonly #tasks: Readonly<Record<CallerLogin, Transactions>>;
   readonly #settings: DatabaseSettings;
-  readonly #ofSessions: readonly Setting[];
+  #sessions: SessionSettings;
   readonly #logins: Logins;
   /** Which caller gets a connection next. */
   readonly #queues: Readonly<Record<RequestLogin, Admission>>;
@@ -203,7 +203,7 @@ export class Database {
     this.statementTimeouts = statementTimeouts;
     this.budget = budget;
     this.#settings = settings;
-    this.#ofSessions = sessionSettings(settings);
+    this.#sessions = settings;
     this.#logins = logins;
     this.#data = admitted("data", dbPool, dbPoolShare);
     this.#admin = admitted("admin", few, 100);
@@ -222,10 +222,11 @@ export class Database {
     this.replicas?.start();
   }
 
-  /** Applies what a new catalog knows about roles and code. */
-  follow(catalog: Catalog): void {
+  /** Applies what a new catalog knows about roles and code, and changed settings of sessions. */
+  follow(catalog: Catalog, sessions = this.#sessions): void {
+    this.#sessions = sessions;
     const { roles, code } = catalog;
-    const rules = { roles, settings: this.#ofSessions, preRequest: preRequestOf(this.#settings, catalog) };
+    const rules = { roles, settings: sessionSettings(sessions), preRequest: preRequestOf(this.#settings, catalog) };
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];

@@ -161,6 +161,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       handle: (exchange) => tables.handle(exchange),
     },
     follow(changed) {
+      database.follow(catalog.current, changed);
       catalog.rescope(scopeOf(changed));
       rights.filterLimits = changed;
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);

@@ -397,12 +397,10 @@ export class KnownStatements {
 
 export const searchPathOf = (schemas: readonly string[]): string => schemas.map(quoteIdentifier).join(", ");
 
+export type SessionSettings = Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "appSettings">;
+
 /** What all transactions of callers have, on every interface. */
-export const sessionSettings = ({
-  dbSchemas,
-  dbExtraSearchPath,
-  appSettings,
-}: Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "appSettings">): readonly Setting[] => [
+export const sessionSettings = ({ dbSchemas, dbExtraSearchPath, appSettings }: SessionSettings): readonly Setting[] => [
   ["search_path", searchPathOf([...dbSchemas.slice(0, 1), ...dbExtraSearchPath])],
   ...appSettings,
 ];

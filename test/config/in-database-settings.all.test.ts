@@ -28,6 +28,8 @@ beforeAll(async () => {
     insert into api.todos values (1), (2), (3);
     create table later.plans (id int primary key);
     create function api.root() returns text language sql immutable return 'root';
+    create function api.path() returns text language sql stable return current_setting('search_path');
+    create function later.path() returns text language sql stable return current_setting('search_path');
     create function public.pre_config() returns void language sql as $$
       select set_config('pgrst.db_max_rows', '3', true), set_config('pgrst.db_aggregates_enabled', 'true', true),
         set_config('pgrst.jwt_aud', 'shop', true)
@@ -37,7 +39,7 @@ beforeAll(async () => {
     grant select on all tables in schema api, later to ${anon}, ${editor};
     grant usage on schema public to ${login};
     grant execute on function public.pre_config(), public.no_config() to ${login};
-    grant execute on function api.root() to ${anon}, ${editor};`);
+    grant execute on function api.root(), api.path(), later.path() to ${anon}, ${editor};`);
 });
 
 afterAll(async () => {
@@ -179,19 +181,24 @@ describe("after notify pgrst, 'reload config', settings in the database", () => 
 
   test("may serve other schemas, over GraphQL too", async () => {
     const started = await start();
+    const gql = async (query: string) => {
+      const response = await fetch(`${started.service.url}/graphql?query=${encodeURIComponent(query)}`);
+      return ((await response.json()) as any).data;
+    };
     const fields = async () => {
-      const query = encodeURIComponent("{ __schema { queryType { fields { name } } } }");
-      const response = await fetch(`${started.service.url}/graphql?query=${query}`);
-      const { data } = (await response.json()) as any;
+      const data = await gql("{ __schema { queryType { fields { name } } } }");
       return data?.__schema.queryType.fields.map(({ name }: { name: string }) => name) ?? [];
     };
+    const paths = async () => [await started.get("rpc/path"), (await gql("{ path }"))?.path];
     expect(await fields()).toContain("plans");
-    await set({ db_schemas: "api" });
+    expect(await paths()).toEqual(['"later", "public"', '"later", "public"']);
+    await set({ db_schemas: "api", db_extra_search_path: "extra, public" });
     await reload();
     await expect.poll(() => rowsOf(started)).toBe(3);
     expect(await started.get("plans")).toBe("404 PGRST205");
     await expect.poll(fields).toContain("todos");
     expect(await fields()).not.toContain("plans");
+    expect(await paths()).toEqual(['"api", "extra", "public"', '"api", "extra", "public"']);
   });
 
   test("may replace the secret and the anonymous role", async () => {
