@@ -8,7 +8,7 @@ import { withClient } from "../db/cluster/client.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { startTestCluster } from "../db/cluster/test-cluster.ts";
-import { createLog } from "../http/pipeline/log.ts";
+import { createLog } from "../gate/pipeline/log.ts";
 import { openConfigured } from "../service/open.ts";
 import { MIGRATIONS } from "./application.ts";
 import { CONFIG_FILE, type Definition, loadApplication } from "./load.ts";

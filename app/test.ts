@@ -8,7 +8,7 @@ import { copyDatabase, type DatabaseCopy } from "../db/cluster/test-cluster.ts";
 import { Database } from "../db/database.ts";
 import { type Db, dbOf, type Query, textOf } from "../db/queries.ts";
 import { NO_REQUEST } from "../db/transaction/identity.ts";
-import { createLog } from "../http/pipeline/log.ts";
+import { createLog } from "../gate/pipeline/log.ts";
 import { type Account, callerOfAccount } from "../identity/account.ts";
 import { createTokens } from "../identity/tokens.ts";
 import { normalizedEmail } from "../rest-gateway/auth/login-names.ts";

@@ -21,7 +21,7 @@ const BUDGET = join(ROOT, "build/weight.json");
 const BESIDE_THE_CORE = ["demo", "template", "cli", "build", "deploy", "parts"];
 const TESTS = ["test", "bench"];
 const PRODUCT = [
-  ...["app", "cache", "config", "db", "graphql", "http", "identity", "pages", "plugins", "problems", "realtime"],
+  ...["app", "cache", "config", "db", "graphql", "gate", "identity", "pages", "plugins", "problems", "realtime"],
   ...["rest-gateway", "service", "telemetry", "server.ts", ...BESIDE_THE_CORE],
 ];
 
@@ -31,7 +31,7 @@ const HOUSES = ["db", "rest-gateway", "parts"];
 /** Generated, or written by others. */
 const FOREIGN = /(^|\/)(node_modules|dist)\/|\.d\.ts$|\.min\.|^pages\/assets\/|^demo\/db\/migrations\//;
 
-/** Room → lines of TypeScript, SQL, JavaScript and CSS, blank ones and comments included. `db/changes` is a room, and `http`. */
+/** Room → lines of TypeScript, SQL, JavaScript and CSS, blank ones and comments included. `db/changes` is a room, and `gate`. */
 export function weighRooms(): Readonly<Record<string, number>> {
   const files = globSync(`{${[...PRODUCT, ...TESTS].join()}}{,/**/*.{ts,tsx,sql,js,css}}`, {
     cwd: ROOT,

@@ -1,7 +1,7 @@
 import type { WebSocket } from "ws";
-import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
-import type { Exchange } from "../http/pipeline/exchange.ts";
-import type { HttpInterface } from "../http/pipeline/pipeline.ts";
+import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../gate/limits/upgrade-gate.ts";
+import type { Exchange } from "../gate/pipeline/exchange.ts";
+import type { HttpInterface } from "../gate/pipeline/pipeline.ts";
 import { problem } from "../problems/problem.ts";
 import { REASONS } from "../problems/reasons.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";

@@ -1,5 +1,5 @@
 import type { DatabaseLimits } from "../db/limits.ts";
-import type { HttpLimits } from "../http/limits.ts";
+import type { HttpLimits } from "../gate/limits.ts";
 import type { GraphQLLimits } from "./limits.ts";
 // Before the first import of PostGraphile.
 import "../plugins/transliteration.ts";
@@ -12,9 +12,9 @@ import type { Database } from "../db/database.ts";
 import { sentenceOf } from "../db/findings/finding.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import type { Rights } from "../db/rights/rights.ts";
-import type { SocketRoute } from "../http/limits/upgrade-gate.ts";
-import type { EventStreams } from "../http/pipeline/event-stream.ts";
-import type { HttpInterface } from "../http/pipeline/pipeline.ts";
+import type { SocketRoute } from "../gate/limits/upgrade-gate.ts";
+import type { EventStreams } from "../gate/pipeline/event-stream.ts";
+import type { HttpInterface } from "../gate/pipeline/pipeline.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { Subscriptions } from "./execute/change-events.ts";

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { Html, html } from "../http/pages/html.ts";
+import { Html, html } from "../gate/pages/html.ts";
 
 /** What is used of highlight.js. Its own types would declare the objects of browsers in the whole project. */
 type Highlighter = {

@@ -1,5 +1,5 @@
 import { join, normalize } from "node:path";
-import { current, documentOf, type Html, html } from "../http/pages/html.ts";
+import { current, documentOf, type Html, html } from "../gate/pages/html.ts";
 import {
   type Doc,
   type DocsOptions,

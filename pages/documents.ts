@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Link } from "../http/pages/html.ts";
+import type { Link } from "../gate/pages/html.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));

@@ -1,5 +1,5 @@
 import { Marked, type Token, type Tokens } from "marked";
-import { Html, html } from "../http/pages/html.ts";
+import { Html, html } from "../gate/pages/html.ts";
 import { codeBlock } from "./code.ts";
 
 /** The URL of a link in a document; null if its target is not served. */

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
-import { type Link, PAGE_POLICY } from "../http/pages/html.ts";
-import { byMethod } from "../http/pipeline/express.ts";
-import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
+import { type Link, PAGE_POLICY } from "../gate/pages/html.ts";
+import { byMethod } from "../gate/pipeline/express.ts";
+import type { AlwaysOnInterface } from "../gate/pipeline/pipeline.ts";
 import { compressedHandler, contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { ASSETS, type Asset } from "./assets.ts";

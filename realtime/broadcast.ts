@@ -1,4 +1,4 @@
-import { parseJson } from "../http/pipeline/body.ts";
+import { parseJson } from "../gate/pipeline/body.ts";
 import { type Body, type Frame, type Version, writeBinary, writeText } from "./serializer.ts";
 
 /** A message of a client, or from SQL, to the members of a topic. */

@@ -1,8 +1,8 @@
 import type { Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import { WatchEnded } from "../db/delivery/watch-group.ts";
-import { IntervalCount } from "../http/limits/clients.ts";
-import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
+import { IntervalCount } from "../gate/limits/clients.ts";
+import type { SocketExchange } from "../gate/limits/upgrade-gate.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";
 import { type Problem, problem } from "../problems/problem.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { CHARACTERS_PER_OPERATION, type Client, IntervalCount } from "../http/limits/clients.ts";
-import { parseShape } from "../http/pipeline/body.ts";
+import { CHARACTERS_PER_OPERATION, type Client, IntervalCount } from "../gate/limits/clients.ts";
+import { parseShape } from "../gate/pipeline/body.ts";
 import { problem } from "../problems/problem.ts";
 import type { RealtimeLimits } from "./limits.ts";
 import { malformed, noReplay } from "./problem.ts";

@@ -1,7 +1,7 @@
 import type { Holding, Recipient } from "../db/admission/byte-budget.ts";
 import { pieces } from "../db/admission/pieces.ts";
 import type { Caller } from "../db/caller.ts";
-import { recipientOf } from "../http/pipeline/exchange.ts";
+import { recipientOf } from "../gate/pipeline/exchange.ts";
 import { type Broadcast, BroadcastMessages, faultOf } from "./broadcast.ts";
 import type { ChannelAccess } from "./channel-access.ts";
 import type { JoinRequest, ReplayRequest } from "./join.ts";

@@ -3,7 +3,7 @@ import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { presentTable } from "../db/changes/present-table.ts";
 import type { View, VisibleChange, Watch } from "../db/rights/watch.ts";
-import { parseJson, parseShape } from "../http/pipeline/body.ts";
+import { parseJson, parseShape } from "../gate/pipeline/body.ts";
 import { Problem } from "../problems/problem.ts";
 
 /**

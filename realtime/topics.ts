@@ -1,5 +1,5 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
-import type { Peers } from "../http/process/peers.ts";
+import type { Peers } from "../gate/process/peers.ts";
 import type { Broadcast } from "./broadcast.ts";
 import { Topic } from "./topic.ts";
 import { eventOf, type MessageLimits, parseTopicMessage, type TopicEvent, type TopicMessage } from "./topic-message.ts";

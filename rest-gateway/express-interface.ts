@@ -1,8 +1,8 @@
 import type { Express, RequestHandler } from "express";
 import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
-import { type Destination, type Exchange, keepExchange, setHead } from "../http/pipeline/exchange.ts";
-import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
+import { type Destination, type Exchange, keepExchange, setHead } from "../gate/pipeline/exchange.ts";
+import type { HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
 import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { rejectRest } from "./conventions/problem.ts";

@@ -6,8 +6,8 @@ import {
   type HttpInterface,
   Pipeline,
   type Routes,
-} from "../http/pipeline/pipeline.ts";
-import { HttpServer } from "../http/process/server.ts";
+} from "../gate/pipeline/pipeline.ts";
+import { HttpServer } from "../gate/process/server.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
 import { httpRoutes } from "./routes.ts";

@@ -1,4 +1,4 @@
-import { type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
+import { type HttpEnvelope, type HttpInterface, Pipeline } from "../gate/pipeline/pipeline.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import type { createApp } from "./app.ts";
 import type { Core } from "./part.ts";

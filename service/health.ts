@@ -1,5 +1,5 @@
-import { type Health, healthInterface, reportOf } from "../http/operations/health.ts";
-import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
+import { type Health, healthInterface, reportOf } from "../gate/operations/health.ts";
+import type { AlwaysOnInterface } from "../gate/pipeline/pipeline.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
 import type { createApp } from "./app.ts";
 

@@ -1,7 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { databaseLimits } from "../db/limits.ts";
+import { httpLimits } from "../gate/limits.ts";
 import { graphqlLimits } from "../graphql/limits.ts";
-import { httpLimits } from "../http/limits.ts";
 import { realtimeLimits } from "../realtime/limits.ts";
 import { authLimits } from "../rest-gateway/auth/limits.ts";
 import { restLimits } from "../rest-gateway/limits.ts";

@@ -7,7 +7,7 @@ import { shortageOf } from "../db/cluster/connections.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import type { Editor } from "../db/cluster/provision.ts";
 import { settingsInDatabase } from "../db/follow/live-settings.ts";
-import { migrationLog } from "../http/pipeline/log.ts";
+import { migrationLog } from "../gate/pipeline/log.ts";
 import { secretOf } from "../identity/keys.ts";
 import { updateAccounts } from "../rest-gateway/auth/auth.ts";
 import { type Limits, withLimits } from "./limits.ts";

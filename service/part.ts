@@ -11,9 +11,8 @@ import type { Finding } from "../db/findings/finding.ts";
 import type { Findings } from "../db/findings/findings.ts";
 import type { LiveSettings } from "../db/follow/live-settings.ts";
 import type { Rights } from "../db/rights/rights.ts";
-import type { DeferredGraphQL } from "../graphql/deferred.ts";
-import type { Link } from "../http/pages/html.ts";
-import type { IconName } from "../http/pages/icons.ts";
+import type { Link } from "../gate/pages/html.ts";
+import type { IconName } from "../gate/pages/icons.ts";
 import type {
   AlwaysOnInterface,
   HttpEnvelope,
@@ -21,7 +20,8 @@ import type {
   Pipeline,
   PipelineContext,
   ServiceState,
-} from "../http/pipeline/pipeline.ts";
+} from "../gate/pipeline/pipeline.ts";
+import type { DeferredGraphQL } from "../graphql/deferred.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import type { Asset } from "../pages/assets.ts";
 import type { Documents } from "../pages/documents.ts";

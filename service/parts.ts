@@ -4,7 +4,7 @@ import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { ProviderKind } from "../config/provider-entry.ts";
-import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
+import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
 import { createPages } from "../pages/pages.ts";
 import type { AuthParts } from "../rest-gateway/auth/parts.ts";
 import type { Routes } from "../rest-gateway/auth/route.ts";

@@ -4,12 +4,12 @@ import type { SharedLog } from "../db/changes/shared-log.ts";
 import { withClient } from "../db/cluster/client.ts";
 import type { Database } from "../db/database.ts";
 import type { DatabaseLimits } from "../db/limits.ts";
-import type { HttpLimits } from "../http/limits.ts";
-import { type Peers, workerPeers } from "../http/process/peers.ts";
-import { Redis } from "../http/process/redis.ts";
-import { RedisLog } from "../http/process/redis-log.ts";
-import { RedisPeers } from "../http/process/redis-peers.ts";
-import { WritesInRedis } from "../http/process/shared-writes.ts";
+import type { HttpLimits } from "../gate/limits.ts";
+import { type Peers, workerPeers } from "../gate/process/peers.ts";
+import { Redis } from "../gate/process/redis.ts";
+import { RedisLog } from "../gate/process/redis-log.ts";
+import { RedisPeers } from "../gate/process/redis-peers.ts";
+import { WritesInRedis } from "../gate/process/shared-writes.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { Application } from "../app/application.ts";
 import { placeOf } from "../app/origin.ts";
 import { ConfigError } from "../config/config.ts";
+import { Routes } from "../gate/pipeline/pipeline.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
-import { Routes } from "../http/pipeline/pipeline.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import type { Part } from "./part.ts";

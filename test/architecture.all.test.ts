@@ -18,14 +18,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cache: ["telemetry"],
   db: ["problems", "cache", "telemetry", "config"],
   identity: ["db", "problems", "cache", "telemetry", "config"],
-  http: ["identity", "db", "problems", "telemetry", "config"],
+  gate: ["identity", "db", "problems", "telemetry", "config"],
   plugins: ["db", "problems"],
-  graphql: ["plugins", "http", "identity", "db", "problems", "cache", "telemetry", "config"],
-  "rest-gateway": ["http", "identity", "db", "problems", "cache", "telemetry", "config"],
-  realtime: ["http", "identity", "db", "problems", "telemetry", "config"],
+  graphql: ["plugins", "gate", "identity", "db", "problems", "cache", "telemetry", "config"],
+  "rest-gateway": ["gate", "identity", "db", "problems", "cache", "telemetry", "config"],
+  realtime: ["gate", "identity", "db", "problems", "telemetry", "config"],
   app: ["plugins", "rest-gateway", "db", "problems", "config"],
   cli: ["app", "parts", "service", "graphql", "rest-gateway", "identity", "db", "problems", "config"],
-  pages: ["rest-gateway", "http", "identity", "db", "problems", "telemetry", "config"],
+  pages: ["rest-gateway", "gate", "identity", "db", "problems", "telemetry", "config"],
   parts: [
     "service",
     "cli",
@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "plugins",
     "realtime",
     "rest-gateway",
-    "http",
+    "gate",
     "identity",
     "db",
     "problems",
@@ -48,7 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "graphql",
     "realtime",
     "rest-gateway",
-    "http",
+    "gate",
     "identity",
     "db",
     "problems",
@@ -118,7 +118,7 @@ test("no file of the service imports the test kit", () => {
 
 test("db/query writes and runs the queries of all interfaces: only they import it", () => {
   const users = sources.filter((file) => importsOf(file).some((imported) => imported.startsWith("db/query/")));
-  expect(users.filter((file) => /^(db\/(?!query\/)|identity|http)/.test(file))).toEqual([]);
+  expect(users.filter((file) => /^(db\/(?!query\/)|identity|gate)/.test(file))).toEqual([]);
 });
 
 /** The folders of the gateway, each of which may import from those before it. */
@@ -364,10 +364,10 @@ const MACHINES = [
   "db/transaction/row-stream.ts",
   "db/transaction/transaction-plan.ts",
   "db/wire/batch.ts",
+  "gate/limits/clients.ts",
+  "gate/limits/turns.ts",
+  "gate/pipeline/pipeline.ts",
   "graphql/execute/engine.ts",
-  "http/limits/clients.ts",
-  "http/limits/turns.ts",
-  "http/pipeline/pipeline.ts",
 ];
 
 test("no source file has more than 300 lines, and no machine more than 600", () => {

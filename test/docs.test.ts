@@ -92,7 +92,7 @@ test("docs/operations.md lists every import of applications as public, and the s
 test("docs/operations.md lists every field of the log", () => {
   const documented = tableRows("docs/operations.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
   const folders =
-    "{app,cache,cli,config,db,demo,graphql,http,identity,parts,plugins,problems,rest-gateway,service,telemetry}";
+    "{app,cache,cli,config,db,demo,gate,graphql,identity,parts,plugins,problems,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"], NO_PACKAGES).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
   const logged = sources.flatMap((source) =>
@@ -106,7 +106,7 @@ test("docs/operations.md lists every field of the log", () => {
 
 test.each(["architecture", "realtime"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,graphql,http,identity,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,gate,graphql,identity,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
     NO_PACKAGES,
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
@@ -238,7 +238,7 @@ test("docs/errors.md lists the SQLSTATEs that have another status in the table i
 test("docs/errors.md lists every status and code with which a WebSocket is rejected or closed", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
   const sources = [
-    "http/limits/upgrade-gate.ts",
+    "gate/limits/upgrade-gate.ts",
     "graphql/transport/socket.ts",
     "identity/socket-caller.ts",
     "realtime/socket.ts",

@@ -12,7 +12,7 @@ import { upgrade } from "../cli/upgrade.ts";
 import { readConfig } from "../config/config.ts";
 import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
-import { createLog } from "../http/pipeline/log.ts";
+import { createLog } from "../gate/pipeline/log.ts";
 import { doctor } from "../parts/advisor/doctor/doctor.ts";
 import { migrationCommand } from "../parts/development/migrations/migrate.ts";
 import { startService } from "../server.ts";

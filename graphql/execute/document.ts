@@ -12,7 +12,7 @@ import {
 import { bytesOf, Cache, type CacheMemory, cacheMemory, SeenTexts } from "../../cache/cache.ts";
 import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
-import type { HttpLimits } from "../../http/limits.ts";
+import type { HttpLimits } from "../../gate/limits.ts";
 import type { GraphQLLimits } from "../limits.ts";
 import type { ArgumentValues } from "./document-size.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { loginRequired } from "../../db/errors.ts";
-import { parseShape } from "../../http/pipeline/body.ts";
+import { parseShape } from "../../gate/pipeline/body.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";

@@ -1,4 +1,4 @@
-import { parseJson } from "../../http/pipeline/body.ts";
+import { parseJson } from "../../gate/pipeline/body.ts";
 
 /** The message types that a client may send. Only the server sends the others. */
 const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);

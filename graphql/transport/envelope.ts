@@ -1,7 +1,7 @@
-import { codingOf, compress } from "../../http/pipeline/compression.ts";
-import type { Destination } from "../../http/pipeline/exchange.ts";
-import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
+import { codingOf, compress } from "../../gate/pipeline/compression.ts";
+import type { Destination } from "../../gate/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
+import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
 import type { Problem } from "../../problems/problem.ts";
 import { codeOf } from "../execute/error-codes.ts";
 

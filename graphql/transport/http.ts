@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
 import { loginRequired, type MessageContext } from "../../db/errors.ts";
-import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
-import { contextOfExchange, type Exchange, type Head } from "../../http/pipeline/exchange.ts";
-import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { ClientGone } from "../../http/pipeline/response.ts";
+import { type BodyLimits, parseJson, readJson } from "../../gate/pipeline/body.ts";
+import { contextOfExchange, type Exchange, type Head } from "../../gate/pipeline/exchange.ts";
+import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
+import { ClientGone } from "../../gate/pipeline/response.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";

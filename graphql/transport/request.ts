@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseStart } from "../../db/changes/position.ts";
 import { withExactNumbers } from "../../db/exact-numbers.ts";
-import { parseShape } from "../../http/pipeline/body.ts";
+import { parseShape } from "../../gate/pipeline/body.ts";
 import { problem } from "../../problems/problem.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
 

@@ -1,7 +1,7 @@
 import type { ExecutionResult } from "postgraphile/graphql";
 import type { Caller } from "../../db/caller.ts";
-import type { EventStream, EventStreams } from "../../http/pipeline/event-stream.ts";
-import { contextOf, type Exchange, recipientOf } from "../../http/pipeline/exchange.ts";
+import type { EventStream, EventStreams } from "../../gate/pipeline/event-stream.ts";
+import { contextOf, type Exchange, recipientOf } from "../../gate/pipeline/exchange.ts";
 import type { SocketCallers } from "../../identity/socket-caller.ts";
 import type { Engine } from "../execute/engine.ts";
 import { type ErrorFormat, formatError } from "../execute/errors.ts";

@@ -1,4 +1,4 @@
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "../../rest-gateway/auth/pages/form.ts";

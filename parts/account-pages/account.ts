@@ -1,4 +1,4 @@
-import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
+import { badge, type Html, html, timeOf } from "../../gate/pages/html.ts";
 import { type LinkedIdentity, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { listKeys } from "../../rest-gateway/auth/keys.ts";
 import { listSessions } from "../../rest-gateway/auth/own-sessions.ts";

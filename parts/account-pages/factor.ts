@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../../rest-gateway/auth/bodies.ts";
 import { beginFactor, removeFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";

@@ -1,4 +1,4 @@
-import { html } from "../../http/pages/html.ts";
+import { html } from "../../gate/pages/html.ts";
 import { KeyBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { createKey } from "../../rest-gateway/auth/keys.ts";
 import { type Field, type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";

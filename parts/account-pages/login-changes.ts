@@ -1,4 +1,4 @@
-import { html } from "../../http/pages/html.ts";
+import { html } from "../../gate/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { changePassword, replaceEmail } from "../../rest-gateway/auth/login-changes.ts";
 import { codeFieldOf } from "../../rest-gateway/auth/pages/code-field.ts";

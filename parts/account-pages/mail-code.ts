@@ -1,4 +1,4 @@
-import { html } from "../../http/pages/html.ts";
+import { html } from "../../gate/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";

@@ -1,4 +1,4 @@
-import { html } from "../../http/pages/html.ts";
+import { html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";

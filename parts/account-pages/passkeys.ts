@@ -1,4 +1,4 @@
-import { badge, type Html, html, timeOf } from "../../http/pages/html.ts";
+import { badge, type Html, html, timeOf } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { ConfirmationBody, EnrolmentBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";

@@ -1,4 +1,4 @@
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { describeProvider, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import type { Visit } from "./visit.ts";

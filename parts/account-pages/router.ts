@@ -1,5 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
-import { byMethod } from "../../http/pipeline/express.ts";
+import { byMethod } from "../../gate/pipeline/express.ts";
 import { readForm } from "../../rest-gateway/auth/bodies.ts";
 import { failWithPage } from "../../rest-gateway/auth/pages/failure.ts";
 import {

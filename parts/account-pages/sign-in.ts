@@ -1,4 +1,4 @@
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { isRefusal } from "../../problems/problem.ts";
 import { LoginBody, PasskeyLoginBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { html } from "../../http/pages/html.ts";
+import { html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";

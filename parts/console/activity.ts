@@ -1,6 +1,6 @@
 import { type Advice, LEVELS } from "../../db/findings/finding.ts";
 import { type Activity, SLOW, type SlowTransaction, type StatementStatistics } from "../../db/transaction/activity.ts";
-import { type Html, html, records, stampOf } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf } from "../../gate/pages/html.ts";
 import type { KeptMail } from "../../rest-gateway/auth/mail/mails.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
 import { PREFIX, parseMetrics } from "../../telemetry/metrics.ts";

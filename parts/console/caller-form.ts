@@ -1,6 +1,6 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
 import type { Role } from "../../db/catalog/catalog.ts";
-import { Html, html } from "../../http/pages/html.ts";
+import { Html, html } from "../../gate/pages/html.ts";
 import { type Account, callerOfAccount, SIGN_IN_CLAIMS } from "../../identity/account.ts";
 import { jsonObject, QuestionFault } from "../advisor/why/asked-change.ts";
 import type { Operator } from "./session.ts";

@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Column } from "../../db/catalog/catalog.ts";
-import { Html, html, records } from "../../http/pages/html.ts";
+import { Html, html, records } from "../../gate/pages/html.ts";
 import { jsonObject } from "../advisor/why/asked-change.ts";
 import { FormFault, marksOf, messageFor, nameOfCaller } from "./caller-form.ts";
 import { csrfField, type Rendered, type ViewInput } from "./console.ts";

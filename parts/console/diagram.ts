@@ -1,5 +1,5 @@
 import type { Table } from "../../db/catalog/catalog.ts";
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { type Placement, type Point, placeInLayers } from "./layers.ts";
 import { CONSOLE } from "./path.ts";
 

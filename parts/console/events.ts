@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf, type Value } from "../../gate/pages/html.ts";
 import type { EventAnswer, EventListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View } from "./console.ts";

@@ -1,5 +1,5 @@
 import type { Activity, RunningStatement } from "../../db/transaction/activity.ts";
-import { type Html, html, records, table } from "../../http/pages/html.ts";
+import { type Html, html, records, table } from "../../gate/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";

@@ -1,4 +1,4 @@
-import { type Html, html, records, stampOf, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, stampOf, type Value } from "../../gate/pages/html.ts";
 import type { KeptMail, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";

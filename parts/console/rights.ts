@@ -1,7 +1,7 @@
 import type { Catalog, Role, RowPolicy } from "../../db/catalog/catalog.ts";
 import type { TableExposure } from "../../db/catalog/exposure.ts";
 import { policiesFor } from "../../db/catalog/policies.ts";
-import { html, type Value } from "../../http/pages/html.ts";
+import { html, type Value } from "../../gate/pages/html.ts";
 
 /** `read, insert 3` and below it `all rows`, `by 2 policies` or `no rows` */
 export function rightsOf(exposure: TableExposure | null, role: Role, catalog: Catalog): Value {

@@ -1,6 +1,6 @@
 import type { Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
-import { type Html, html, records, type Value } from "../../http/pages/html.ts";
+import { type Html, html, records, type Value } from "../../gate/pages/html.ts";
 import type { View } from "./console.ts";
 import { allTables } from "./data-request.ts";
 import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import type { OperatorAccess } from "../../http/operations/operator.ts";
+import type { OperatorAccess } from "../../gate/operations/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
 import { Cookie } from "../../identity/cookies.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";

@@ -2,7 +2,7 @@ import { tryJson } from "../../config/json-file.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { TriedTransaction } from "../../db/transaction/trial.ts";
-import { Html, html, table } from "../../http/pages/html.ts";
+import { Html, html, table } from "../../gate/pages/html.ts";
 import type { Phase } from "../../telemetry/span.ts";
 import { jsonObject } from "../advisor/why/asked-change.ts";
 import {

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { badge, Html, html, timeOf } from "../../http/pages/html.ts";
+import { badge, Html, html, timeOf } from "../../gate/pages/html.ts";
 import type { AdminUserAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { type AdminApi, Refused } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";

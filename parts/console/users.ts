@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { Html, html, records, timeOf, type Value } from "../../http/pages/html.ts";
+import { Html, html, records, timeOf, type Value } from "../../gate/pages/html.ts";
 import type { AdminUserAnswer, UserListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";

@@ -2,7 +2,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Table } from "../../db/catalog/catalog.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
 import { FilterError } from "../../db/rights/filter.ts";
-import { type Html, html, table } from "../../http/pages/html.ts";
+import { type Html, html, table } from "../../gate/pages/html.ts";
 import { type AskedEvent, EVENTS } from "../advisor/why/asked-change.ts";
 import type { Step } from "../advisor/why/change-setup.ts";
 import type { MissingChangeCheck, Reception } from "../advisor/why/missing-change.ts";

@@ -1,7 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { isTransient } from "../../db/errors.ts";
-import { type Html, html, table } from "../../http/pages/html.ts";
+import { type Html, html, table } from "../../gate/pages/html.ts";
 import { askedKey, askedTable, hasRows, MAX_KEY } from "../advisor/why/asked-change.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../advisor/why/row-access.ts";
 import {

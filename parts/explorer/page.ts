@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { type RequestHandler, Router } from "express";
 import type { Config } from "../../config/config.ts";
+import { frameOf, headerOf, html, type Link, PAGE_POLICY } from "../../gate/pages/html.ts";
+import { byMethod } from "../../gate/pipeline/express.ts";
 import type { Example } from "../../graphql/transport/example.ts";
-import { frameOf, headerOf, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
-import { byMethod } from "../../http/pipeline/express.ts";
 import { SESSION } from "../../identity/cookies.ts";
 
 export type ExplorerOptions = {

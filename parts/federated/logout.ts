@@ -1,6 +1,6 @@
 import type { Kind } from "../../config/provider-entry.ts";
-import { html } from "../../http/pages/html.ts";
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { html } from "../../gate/pages/html.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { SESSION } from "../../identity/cookies.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
 import { Cookie } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";

@@ -1,4 +1,4 @@
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import type { Account } from "../../identity/account.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";

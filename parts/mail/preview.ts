@@ -1,4 +1,4 @@
-import { escapeMarkup } from "../../http/pipeline/response.ts";
+import { escapeMarkup } from "../../gate/pipeline/response.ts";
 import { KINDS, type MailValues } from "./kinds.ts";
 import type { Templates } from "./templates.ts";
 

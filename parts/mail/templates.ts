@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../../config/config.ts";
-import { escapeMarkup } from "../../http/pipeline/response.ts";
+import { escapeMarkup } from "../../gate/pipeline/response.ts";
 import { KINDS, type Mail, type MailKind, type MailValues, VARIABLES } from "./kinds.ts";
 
 /** A template: `reset.txt` in the folder `mail` of an application, or in its folder `mail/de` for German. */

@@ -1,6 +1,6 @@
 import type { RequestHandler } from "express";
 import type { Config } from "../../config/config.ts";
-import { documentOf, html, type Link, PAGE_POLICY } from "../../http/pages/html.ts";
+import { documentOf, html, type Link, PAGE_POLICY } from "../../gate/pages/html.ts";
 import { contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 
 type LiveOptions = {

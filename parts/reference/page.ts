@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { type RequestHandler, Router } from "express";
 import type { Config } from "../../config/config.ts";
-import { bareFrameOf, Html, headerOf, html, type Link } from "../../http/pages/html.ts";
-import { byMethod } from "../../http/pipeline/express.ts";
+import { bareFrameOf, Html, headerOf, html, type Link } from "../../gate/pages/html.ts";
+import { byMethod } from "../../gate/pipeline/express.ts";
 import { compressedHandler, contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 import { livePage } from "./live.ts";
 

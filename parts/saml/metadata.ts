@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { remoteUrl } from "../../config/json-file.ts";
-import { escapeMarkup } from "../../http/pipeline/response.ts";
+import { escapeMarkup } from "../../gate/pipeline/response.ts";
 import type { KeyPair } from "./settings.ts";
 import { childrenOf, descendants, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 

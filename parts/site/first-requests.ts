@@ -1,5 +1,5 @@
 import { exposureOf } from "../../db/catalog/exposure.ts";
-import { type Html, html } from "../../http/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { codeBlock } from "../../pages/code.ts";
 import type { Core } from "../../service/part.ts";
 

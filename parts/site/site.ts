@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
-import { badge, documentOf, html, PAGE_POLICY } from "../../http/pages/html.ts";
-import { type IconName, icon } from "../../http/pages/icons.ts";
-import { byMethod } from "../../http/pipeline/express.ts";
-import type { ServiceState } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { badge, documentOf, html, PAGE_POLICY } from "../../gate/pages/html.ts";
+import { type IconName, icon } from "../../gate/pages/icons.ts";
+import { byMethod } from "../../gate/pipeline/express.ts";
+import type { ServiceState } from "../../gate/pipeline/pipeline.ts";
+import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { docsOf } from "../../pages/documents.ts";
 import { contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 import type { Base } from "../../service/part.ts";

@@ -1,4 +1,4 @@
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.ts";
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
+import { type BodyLimits, readBytes } from "../../gate/pipeline/body.ts";
 import { problem } from "../../problems/problem.ts";
 import { parseBody } from "../../rest-gateway/conventions/json-body.ts";
 import { invalid } from "./problem.ts";

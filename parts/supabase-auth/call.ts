@@ -1,4 +1,4 @@
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignedInUser } from "../../rest-gateway/auth/public-users.ts";

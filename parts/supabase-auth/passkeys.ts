@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { parseShape } from "../../http/pipeline/body.ts";
+import { parseShape } from "../../gate/pipeline/body.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";

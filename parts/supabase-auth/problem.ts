@@ -1,6 +1,6 @@
-import type { Destination } from "../../http/pipeline/exchange.ts";
-import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
+import type { Destination } from "../../gate/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
+import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { REASONS, type Reason } from "../../problems/reasons.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type Request, Router } from "express";
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { problem } from "../../problems/problem.ts";
 import { providersOf } from "../../rest-gateway/auth/federated.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";

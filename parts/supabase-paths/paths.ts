@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import type { Exchange } from "../../http/pipeline/exchange.ts";
-import type { HttpEnvelope, HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import type { Exchange } from "../../gate/pipeline/exchange.ts";
+import type { HttpEnvelope, HttpInterface } from "../../gate/pipeline/pipeline.ts";
+import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import { STORAGE, StorageServer } from "./storage-server.ts";
 

@@ -2,9 +2,9 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:h
 import { request as requestHttps } from "node:https";
 import { pipeline } from "node:stream/promises";
 import type { Logger } from "pino";
-import { discardRest } from "../../http/pipeline/body.ts";
-import { EXPOSED_HEADERS } from "../../http/pipeline/cors.ts";
-import { type Exchange, hasBody } from "../../http/pipeline/exchange.ts";
+import { discardRest } from "../../gate/pipeline/body.ts";
+import { EXPOSED_HEADERS } from "../../gate/pipeline/cors.ts";
+import { type Exchange, hasBody } from "../../gate/pipeline/exchange.ts";
 import { problem } from "../../problems/problem.ts";
 
 const { request: requestHttp } = process.getBuiltinModule("node:http");

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
+import { type BodyLimits, readBytes } from "../../gate/pipeline/body.ts";
 import { type Fault, problem } from "../../problems/problem.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { JsonSchema } from "../openapi/document.ts";

@@ -1,4 +1,4 @@
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Account, Proof } from "../../identity/account.ts";
 import { setSession } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";

@@ -1,4 +1,4 @@
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { SESSION, setSession } from "../../identity/cookies.ts";
 import { problem } from "../../problems/problem.ts";
 import { LogoutBody, readOptional } from "./bodies.ts";

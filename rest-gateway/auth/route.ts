@@ -1,9 +1,9 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import type { z } from "zod";
 import type { Caller } from "../../db/caller.ts";
-import { identityOf } from "../../http/pipeline/exchange.ts";
-import { byMethod, type Methods } from "../../http/pipeline/express.ts";
-import { ClientGone } from "../../http/pipeline/response.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
+import { byMethod, type Methods } from "../../gate/pipeline/express.ts";
+import { ClientGone } from "../../gate/pipeline/response.ts";
 import { problem } from "../../problems/problem.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import { invalidId } from "../conventions/problem.ts";

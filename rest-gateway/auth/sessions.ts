@@ -1,4 +1,4 @@
-import { identityOf } from "../../http/pipeline/exchange.ts";
+import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Session } from "../../identity/account.ts";
 import { SESSION, setSession } from "../../identity/cookies.ts";
 import type { Credentials } from "../../identity/credentials.ts";

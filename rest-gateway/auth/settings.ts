@@ -1,6 +1,6 @@
 import type { Config } from "../../config/config.ts";
 import type { DatabaseLimits } from "../../db/limits.ts";
-import type { HttpLimits } from "../../http/limits.ts";
+import type { HttpLimits } from "../../gate/limits.ts";
 import type { FederatedSettings } from "./federated.ts";
 import type { AuthLimits } from "./limits.ts";
 import type { MailSettings } from "./mail/mails.ts";

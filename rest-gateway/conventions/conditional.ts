@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import type { RequestHandler } from "express";
-import { type Coding, codingOf, compress } from "../../http/pipeline/compression.ts";
+import { type Coding, codingOf, compress } from "../../gate/pipeline/compression.ts";
 
 /** The validators of a response, with which a client asks whether its copy is still current. */
 export type Validators = { readonly etag: string | null; readonly lastModified: Date | null };

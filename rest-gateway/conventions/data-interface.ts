@@ -2,7 +2,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { MISSING } from "../../db/sqlstates.ts";
-import type { Exchange } from "../../http/pipeline/exchange.ts";
+import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
 

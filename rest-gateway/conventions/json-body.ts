@@ -1,4 +1,4 @@
-import { type BodyLimits, parseJson, wrongMediaType } from "../../http/pipeline/body.ts";
+import { type BodyLimits, parseJson, wrongMediaType } from "../../gate/pipeline/body.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import { parseContentType } from "./headers.ts";
 

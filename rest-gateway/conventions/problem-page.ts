@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { frameOf, html, PAGE_POLICY } from "../../http/pages/html.ts";
+import { frameOf, html, PAGE_POLICY } from "../../gate/pages/html.ts";
 
 /** What a person reads about an error. */
 export type ShownProblem = {

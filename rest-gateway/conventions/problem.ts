@@ -1,5 +1,5 @@
-import type { Destination } from "../../http/pipeline/exchange.ts";
-import { RETRY_SECONDS, sendText } from "../../http/pipeline/response.ts";
+import type { Destination } from "../../gate/pipeline/exchange.ts";
+import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
 import { type Fault, isRefusal, type More, type Problem, problem } from "../../problems/problem.ts";
 import type { RestCode } from "../../problems/reasons.ts";
 import { replaced } from "./headers.ts";

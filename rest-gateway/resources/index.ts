@@ -1,9 +1,9 @@
 import type { ChangeFeed } from "../../db/changes/feed.ts";
-import { readBytes } from "../../http/pipeline/body.ts";
-import type { Exchange } from "../../http/pipeline/exchange.ts";
-import { contextOfExchange } from "../../http/pipeline/exchange.ts";
-import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { ClientGone } from "../../http/pipeline/response.ts";
+import { readBytes } from "../../gate/pipeline/body.ts";
+import type { Exchange } from "../../gate/pipeline/exchange.ts";
+import { contextOfExchange } from "../../gate/pipeline/exchange.ts";
+import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
+import { ClientGone } from "../../gate/pipeline/response.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";

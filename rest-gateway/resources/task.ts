@@ -3,7 +3,7 @@ import { writeStatement } from "../../db/query/run.ts";
 import { finish } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
-import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
+import { recipientOfResponse } from "../../gate/pipeline/exchange.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
 import type {

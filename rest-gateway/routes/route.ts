@@ -7,10 +7,10 @@ import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { problemOf } from "../../db/errors.ts";
 import { type Db, dbOf } from "../../db/queries.ts";
-import type { HttpLimits } from "../../http/limits.ts";
-import { type BodyLimits, readJson } from "../../http/pipeline/body.ts";
-import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
-import { byMethod, type Methods } from "../../http/pipeline/express.ts";
+import type { HttpLimits } from "../../gate/limits.ts";
+import { type BodyLimits, readJson } from "../../gate/pipeline/body.ts";
+import { contextOfExchange, exchangeOf } from "../../gate/pipeline/exchange.ts";
+import { byMethod, type Methods } from "../../gate/pipeline/express.ts";
 
 export type Method = keyof Methods;
 

@@ -5,7 +5,7 @@ import type { PatternLimits } from "../../db/filters/patterns.ts";
 import type { AggregateName } from "../../db/query/plan.ts";
 import type { PlannedQuery } from "../../db/query/query.ts";
 import type { TransactionSettings } from "../../db/transaction/identity.ts";
-import type { HttpLimits } from "../../http/limits.ts";
+import type { HttpLimits } from "../../gate/limits.ts";
 import type { MediaType } from "../conventions/headers.ts";
 import type { RestLimits } from "../limits.ts";
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import { free } from "../../http/limits/bulk.ts";
-import type { SlowStreams } from "../../http/limits/slow-streams.ts";
+import { free } from "../../gate/limits/bulk.ts";
+import type { SlowStreams } from "../../gate/limits/slow-streams.ts";
 import {
   type Coding,
   codingOf,
@@ -10,9 +10,9 @@ import {
   compressParts,
   mayBeCompressed,
   STREAM_BYTES,
-} from "../../http/pipeline/compression.ts";
-import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
-import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
+} from "../../gate/pipeline/compression.ts";
+import type { Destination as HttpDestination } from "../../gate/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
 import {
   type ClientGone,
   endAndFree,
@@ -20,8 +20,8 @@ import {
   hasNoContent,
   RETRY_SECONDS,
   sendText,
-} from "../../http/pipeline/response.ts";
-import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
+} from "../../gate/pipeline/response.ts";
+import { PAGE_HEADERS } from "../../gate/pipeline/security-headers.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified, tagIn, tagOfCopy } from "../conventions/conditional.ts";

@@ -4,7 +4,7 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Format } from "../../db/query/plan.ts";
 import { statementsOf } from "../../db/query/run.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
-import { contextOf, type Exchange, recipientOfResponse, requestHeaders } from "../../http/pipeline/exchange.ts";
+import { contextOf, type Exchange, recipientOfResponse, requestHeaders } from "../../gate/pipeline/exchange.ts";
 import type {
   ErrorResponse,
   NewTask,

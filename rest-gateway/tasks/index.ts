@@ -7,7 +7,7 @@ import type { Caller } from "../../db/caller.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
-import type { AddressReader } from "../../http/pipeline/exchange.ts";
+import type { AddressReader } from "../../gate/pipeline/exchange.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
 import { prefixOf } from "../conventions/version.ts";

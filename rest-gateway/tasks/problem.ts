@@ -1,4 +1,4 @@
-import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { problem } from "../../problems/problem.ts";
 
 export const taskHasEnded = (status: string) =>

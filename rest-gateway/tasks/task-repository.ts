@@ -2,7 +2,7 @@ import type pg from "pg";
 import type { Database } from "../../db/database.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { RawRow } from "../../db/wire/connection.ts";
-import { contextOf } from "../../http/pipeline/exchange.ts";
+import { contextOf } from "../../gate/pipeline/exchange.ts";
 import type { AllTaskLimits } from "./limits.ts";
 import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 

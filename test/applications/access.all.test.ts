@@ -4,7 +4,7 @@ import { loadApplication } from "../../app/load.ts";
 import { onTestDatabase } from "../../app/test-application.ts";
 import { accessMatrix, type NamedCaller } from "../../db/access/matrix.ts";
 import { copyDatabase, type DatabaseCopy } from "../../db/cluster/test-cluster.ts";
-import { createLog } from "../../http/pipeline/log.ts";
+import { createLog } from "../../gate/pipeline/log.ts";
 import { openConfigured } from "../../service/open.ts";
 
 /** The matrix of an application, on a database of its own. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { applicationOf } from "../../app/application.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { createLog } from "../../http/pipeline/log.ts";
+import { createLog } from "../../gate/pipeline/log.ts";
 import { init } from "../../parts/development/init/init.ts";
 import { startService } from "../../server.ts";
 import { type Command, devStart, PROJECT } from "../support/command.ts";

@@ -1,7 +1,7 @@
 import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
-import { createLog } from "../../http/pipeline/log.ts";
+import { createLog } from "../../gate/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 

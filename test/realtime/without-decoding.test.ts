@@ -61,7 +61,7 @@ const SUBSCRIBERS: Readonly<Record<string, () => Promise<() => string>>> = {
 
 /** Where each interface learns that changes do not arrive. A new one needs a row above. */
 test("every interface with subscriptions is known", () => {
-  const sources = globSync("{graphql,http,parts,plugins,realtime,rest-gateway,service}/**/*.ts");
+  const sources = globSync("{gate,graphql,parts,plugins,realtime,rest-gateway,service}/**/*.ts");
   expect(sources.filter((path) => /\.lostChanges\(/.test(readFileSync(path, "utf8"))).toSorted()).toEqual([
     "graphql/execute/change-events.ts",
     "realtime/bindings.ts",

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { EventStream } from "../../gate/pipeline/event-stream.ts";
 import { ChangeEvents } from "../../graphql/execute/change-events.ts";
-import { EventStream } from "../../http/pipeline/event-stream.ts";
 import { ChannelSocket } from "../../realtime/socket.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { connect, type Subscription } from "../support/graphql-client.ts";

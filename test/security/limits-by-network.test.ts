@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
-import { recipientOf } from "../../http/pipeline/exchange.ts";
+import { recipientOf } from "../../gate/pipeline/exchange.ts";
 import { withLimits } from "../../service/limits.ts";
 import { anonymousCallers } from "../support/callers.ts";
 import { useService } from "../support/http-client.ts";
@@ -14,11 +14,11 @@ import { POLL } from "../support/until.ts";
 /** Every setting and limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
 const LIMITS = [
   ...["LOGIN_ATTEMPTS", "loginAttemptsPerAddress", "registrationsPerAddress"], // attempts-by-network.test.ts
-  ...["maxConnectionsPerAddress"], // test/http/connections.all.test.ts
+  ...["maxConnectionsPerAddress"], // test/gate/connections.all.test.ts
   ...["wsMaxConnectionsPerAddress", "wsMessageRatePerAddress"],
   ...["realtimeMaxChannelsPerAddress", "realtimeJoinRatePerAddress"],
   ...["mailsPerAddress"], // test/parts/mail/sending.all.test.ts
-  ...["RATE_LIMIT"], // test/http/rate-limit.test.ts, operations-on-sockets.test.ts
+  ...["RATE_LIMIT"], // test/gate/rate-limit.test.ts, operations-on-sockets.test.ts
   ...["clientMemoryPerAddress", "dbPoolShare"],
   ...["taskMaxPending", "taskMaxStoredBytesPerOwner"],
 ];
@@ -28,7 +28,7 @@ const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "REPLICA_MAX_LAG"];
 
 /** The comments of the limits: `{ restMaxEmbeds: { about: "Embedded relationships of a request." } }`. */
 const FIXED = Object.fromEntries(
-  globSync("{db,graphql,http,realtime,rest-gateway}/**/limits.ts")
+  globSync("{db,graphql,gate,realtime,rest-gateway}/**/limits.ts")
     .flatMap((file) => [...readFileSync(file, "utf8").matchAll(/\/\*\* (.*) \*\/\n {2}(\w+): /g)])
     .map(([, about, name]) => [name!, { about: about! }]),
 );
@@ -48,11 +48,11 @@ test("every setting and limit that counts by client is in the list", () => {
 
 /** The files that read the IP address itself. All others pass it to `networkOf`, as db/network.ts does for attempts. */
 const READERS = {
-  "http/pipeline/exchange.ts": "finds it",
+  "gate/pipeline/exchange.ts": "finds it",
   "parts/console/in-process.ts": "passes it on, as that of the connection",
   "parts/console/part.ts": "passes it on, for the security events of operators",
-  "http/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
-  "http/operations/operator.ts": "compares it with loopback addresses",
+  "gate/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
+  "gate/operations/operator.ts": "compares it with loopback addresses",
   "identity/caller-resolver.ts": "passes it on",
   "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
   "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",
@@ -61,7 +61,7 @@ const READERS = {
 };
 
 test("no other file reads the address of a client without its network", () => {
-  const sources = globSync("{db,identity,http,graphql,plugins,rest-gateway,pages,parts,service}/**/*.ts");
+  const sources = globSync("{db,identity,gate,graphql,plugins,rest-gateway,pages,parts,service}/**/*.ts");
   const reading = sources.filter((file) =>
     readFileSync(file, "utf8")
       .split("\n")

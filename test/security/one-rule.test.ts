@@ -45,7 +45,7 @@ const PLACES = [
 
 test("every place that runs statements as a caller is known", () => {
   const sources = globSync(
-    "{app,cli,db,graphql,http,identity,pages,parts,plugins,realtime,rest-gateway,service}/**/*.ts",
+    "{app,cli,db,gate,graphql,identity,pages,parts,plugins,realtime,rest-gateway,service}/**/*.ts",
   );
   expect(sources.filter((path) => /\.for(Role|Task)\(/.test(readFileSync(path, "utf8"))).toSorted()).toEqual(PLACES);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { CHECKS } from "../../http/limits/slow-streams.ts";
+import { CHECKS } from "../../gate/limits/slow-streams.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -1,6 +1,6 @@
 import { Router } from "express";
 import { describe, expect, test } from "vitest";
-import { Routes } from "../../http/pipeline/pipeline.ts";
+import { Routes } from "../../gate/pipeline/pipeline.ts";
 import { PARTS } from "../../parts/list.ts";
 import { authRoutesOf, loadParts } from "../../service/parts.ts";
 import { applicationRoutes, httpRoutes, socketRoutes } from "../../service/routes.ts";

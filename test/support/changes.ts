@@ -9,9 +9,9 @@ import type { ChangeReader } from "../../db/changes/reader.ts";
 import { type ReplicationSlot, sharedSlotOf, slotOf } from "../../db/changes/replication-slot.ts";
 import { SharedSource, type SharedSourceOptions } from "../../db/changes/shared.ts";
 import type { SharedLog } from "../../db/changes/shared-log.ts";
-import { createLog } from "../../http/pipeline/log.ts";
-import { Redis } from "../../http/process/redis.ts";
-import { RedisLog } from "../../http/process/redis-log.ts";
+import { createLog } from "../../gate/pipeline/log.ts";
+import { Redis } from "../../gate/process/redis.ts";
+import { RedisLog } from "../../gate/process/redis-log.ts";
 import type { TestDatabase } from "./database.ts";
 
 export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string; readonly redis?: string };

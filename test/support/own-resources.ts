@@ -8,7 +8,7 @@ import { LiveCatalog } from "../../db/catalog/live.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
-import { type Head, RequestNotes } from "../../http/pipeline/exchange.ts";
+import { type Head, RequestNotes } from "../../gate/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { createClient } from "@redis/client";
 import { expect } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { RIGHTS_IN_REDIS } from "../../http/process/redis.ts";
+import { RIGHTS_IN_REDIS } from "../../gate/process/redis.ts";
 import { Program } from "./program.ts";
 import { accepts, POLL } from "./until.ts";
 

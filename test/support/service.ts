@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { applicationOf, settingsOf } from "../../app/application.ts";
 import { type Definition, NO_APPLICATION } from "../../app/load.ts";
 import { type Config, readConfig } from "../../config/config.ts";
-import { createLog } from "../../http/pipeline/log.ts";
+import { createLog } from "../../gate/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import type { Limits } from "../../service/limits.ts";
 import type { Tracer } from "../../telemetry/span.ts";

@@ -1,4 +1,4 @@
-import type { Html } from "../../../http/pages/html.ts";
+import type { Html } from "../../../gate/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
 import type { Auth } from "../auth.ts";
 import { CODE_FIELD, type Field } from "./form.ts";

@@ -1,4 +1,4 @@
-import { html } from "../../../http/pages/html.ts";
+import { html } from "../../../gate/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
 import { CODE_FIELD, type FormState, formOf, NEW_FORM } from "./form.ts";
 import { type Recipient, sendPage } from "./page.ts";

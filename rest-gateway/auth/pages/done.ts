@@ -1,4 +1,4 @@
-import { html } from "../../../http/pages/html.ts";
+import { html } from "../../../gate/pages/html.ts";
 import { searchOf } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
 import type { Call } from "../route.ts";

@@ -1,5 +1,5 @@
 import type { Request } from "express";
-import { html } from "../../../http/pages/html.ts";
+import { html } from "../../../gate/pages/html.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { FailedCall } from "../federated.ts";

@@ -1,4 +1,4 @@
-import { Html, html } from "../../../http/pages/html.ts";
+import { Html, html } from "../../../gate/pages/html.ts";
 import { type Fault, Problem } from "../../../problems/problem.ts";
 import type { Reason } from "../../../problems/reasons.ts";
 import type { Auth } from "../auth.ts";

@@ -1,5 +1,5 @@
-import { html } from "../../../http/pages/html.ts";
-import { identityOf } from "../../../http/pipeline/exchange.ts";
+import { html } from "../../../gate/pages/html.ts";
+import { identityOf } from "../../../gate/pipeline/exchange.ts";
 import type { Call } from "../route.ts";
 import { sendPage } from "./page.ts";
 import { pathOf } from "./paths.ts";

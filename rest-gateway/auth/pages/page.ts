@@ -1,5 +1,5 @@
 import type { Response } from "express";
-import { frameOf, type Html, html } from "../../../http/pages/html.ts";
+import { frameOf, type Html, html } from "../../../gate/pages/html.ts";
 import type { Auth } from "../auth.ts";
 import { pathOf } from "./paths.ts";
 

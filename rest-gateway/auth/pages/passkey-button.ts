@@ -1,4 +1,4 @@
-import { type Html, html } from "../../../http/pages/html.ts";
+import { type Html, html } from "../../../gate/pages/html.ts";
 import type { Auth } from "../auth.ts";
 import { fieldsIn } from "./form.ts";
 import { pathOf } from "./paths.ts";

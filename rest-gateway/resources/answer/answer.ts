@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Result } from "../../../db/transaction/transaction.ts";
-import { codingOf, compress } from "../../../http/pipeline/compression.ts";
-import { endWith, sendText } from "../../../http/pipeline/response.ts";
+import { codingOf, compress } from "../../../gate/pipeline/compression.ts";
+import { endWith, sendText } from "../../../gate/pipeline/response.ts";
 import { type Problem, problem } from "../../../problems/problem.ts";
 import { contentTag, isNotModified, lastModifiedText, tagIn, tagOfCopy } from "../../conventions/conditional.ts";
 import type { DataExchange } from "../../conventions/data-interface.ts";

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { BodyLimits } from "../../../http/pipeline/body.ts";
+import type { BodyLimits } from "../../../gate/pipeline/body.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
 import { parseBody } from "../../conventions/json-body.ts";

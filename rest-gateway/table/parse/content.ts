@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { elementsOf, InvalidJson, parseJsonText } from "../../../http/pipeline/json-text.ts";
+import { elementsOf, InvalidJson, parseJsonText } from "../../../gate/pipeline/json-text.ts";
 import type { JsonContent } from "../request.ts";
 
 /** What is wrong with a body. Here and in the modules that this one imports are no others: a thread of its own starts with them. */

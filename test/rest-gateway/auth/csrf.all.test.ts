@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { requestHeaders } from "../../../http/pipeline/exchange.ts";
+import { requestHeaders } from "../../../gate/pipeline/exchange.ts";
 import { CsrfTokens, csrfTokenIn } from "../../../identity/credentials.ts";
 import { SameOriginCheck } from "../../../rest-gateway/auth/same-origin.ts";
 import { type Reply, useService } from "../../support/http-client.ts";

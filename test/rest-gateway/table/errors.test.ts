@@ -163,7 +163,7 @@ describe("an error has the code", () => {
     expect((await strict.rest("books?select=id")).json).toEqual([{ id: 1 }]);
   });
 
-  /** The code of the rate limit, which has tests in test/http/rate-limit.test.ts. */
+  /** The code of the rate limit, which has tests in test/gate/rate-limit.test.ts. */
   const OF_RATE_LIMIT = "PT429";
 
   /** The code of tokens without a key to verify them, which has a test in test/identity/table-credentials.test.ts. */

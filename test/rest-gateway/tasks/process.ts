@@ -2,7 +2,7 @@
 import pino from "pino";
 import { readConfig } from "../../../config/config.ts";
 import { Database } from "../../../db/database.ts";
-import { addressReader } from "../../../http/pipeline/exchange.ts";
+import { addressReader } from "../../../gate/pipeline/exchange.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { withLimits } from "../../../service/limits.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";

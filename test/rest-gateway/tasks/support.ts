@@ -9,7 +9,7 @@ import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import type { DatabaseLimits } from "../../../db/limits.ts";
-import { addressReader } from "../../../http/pipeline/exchange.ts";
+import { addressReader } from "../../../gate/pipeline/exchange.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { NETWORKS_PER_SITE } from "../../db/network.ts";
-import { Clients } from "../../http/limits/clients.ts";
+import { Clients } from "../../gate/limits/clients.ts";
 import { Metrics, parseMetrics } from "../../telemetry/metrics.ts";
 
 /** Clients with 60 requests a minute, one a second, on a clock that the test advances. */

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { receiveMessages } from "../../http/limits/socket-messages.ts";
-import { Turns } from "../../http/limits/turns.ts";
+import { receiveMessages } from "../../gate/limits/socket-messages.ts";
+import { Turns } from "../../gate/limits/turns.ts";
 import { POLL } from "../support/until.ts";
 
 /** Sockets of one network, and the first seven characters of the messages that have been handled. */

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { readBytes } from "../../http/pipeline/body.ts";
+import { readBytes } from "../../gate/pipeline/body.ts";
 import { POLL } from "../support/until.ts";
 
 /** As much as the kernel keeps for a server that does not read yet. */

@@ -1,7 +1,7 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Redis } from "../../http/process/redis.ts";
-import { RedisPeers } from "../../http/process/redis-peers.ts";
+import { Redis } from "../../gate/process/redis.ts";
+import { RedisPeers } from "../../gate/process/redis-peers.ts";
 import { Metrics, parseMetrics } from "../../telemetry/metrics.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { POLL } from "../support/until.ts";

@@ -4,7 +4,7 @@ import { createServer, get, type IncomingMessage, type RequestListener } from "n
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { endAndFree } from "../../http/pipeline/response.ts";
+import { endAndFree } from "../../gate/pipeline/response.ts";
 import { sendInProcess } from "../../parts/console/in-process.ts";
 
 /** More than the kernel buffers for a client that does not read. */

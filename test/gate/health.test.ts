@@ -2,16 +2,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { GRAPHQL } from "../../graphql/transport/envelope.ts";
-import { healthInterface } from "../../http/operations/health.ts";
-import type { OperatorAccess } from "../../http/operations/operator.ts";
+import { healthInterface } from "../../gate/operations/health.ts";
+import type { OperatorAccess } from "../../gate/operations/operator.ts";
 import {
   type AlwaysOnInterface,
   type HttpEnvelope,
   type HttpInterface,
   Pipeline,
   type ServiceState,
-} from "../../http/pipeline/pipeline.ts";
+} from "../../gate/pipeline/pipeline.ts";
+import { GRAPHQL } from "../../graphql/transport/envelope.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
 import { httpRoutes } from "../../service/routes.ts";

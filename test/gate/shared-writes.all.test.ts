@@ -1,7 +1,7 @@
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Redis } from "../../http/process/redis.ts";
-import { WritesInRedis } from "../../http/process/shared-writes.ts";
+import { Redis } from "../../gate/process/redis.ts";
+import { WritesInRedis } from "../../gate/process/shared-writes.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { metricOf, pauseReplicas, type ReplicaRig, startReplicaRig, untilUsed } from "../support/replica-rig.ts";
 import { sendRest } from "../support/rest-client.ts";

@@ -1,8 +1,8 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Clients } from "../../http/limits/clients.ts";
-import { SharedRates } from "../../http/limits/shared-rates.ts";
-import { Redis } from "../../http/process/redis.ts";
+import { Clients } from "../../gate/limits/clients.ts";
+import { SharedRates } from "../../gate/limits/shared-rates.ts";
+import { Redis } from "../../gate/process/redis.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";

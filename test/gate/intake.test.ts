@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { Turns } from "../../http/limits/turns.ts";
+import { Turns } from "../../gate/limits/turns.ts";
 
 /** A server whose requests are read as `Turns.intake` decides. The path of a request is `/client/number`. */
 async function open() {

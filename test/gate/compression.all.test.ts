@@ -6,7 +6,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { createClient } from "@supabase/supabase-js";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { acceptedCoding, MIN_BYTES } from "../../http/pipeline/compression.ts";
+import { acceptedCoding, MIN_BYTES } from "../../gate/pipeline/compression.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { hasHaproxy, startHaproxyOfInstances } from "../support/haproxy.ts";
 import { useOwnService } from "../support/http-client.ts";

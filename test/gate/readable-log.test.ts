@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { readableLine } from "../../http/pipeline/readable-log.ts";
+import { readableLine } from "../../gate/pipeline/readable-log.ts";
 
 const time = "2026-11-28T03:47:14.123Z";
 const read = (fields: object) => stripVTControlCharacters(readableLine(`${JSON.stringify(fields)}\n`));

@@ -1,12 +1,12 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseRedisUrl } from "../../config/redis-url.ts";
-import { Clients } from "../../http/limits/clients.ts";
-import { SharedRates } from "../../http/limits/shared-rates.ts";
-import { Redis, scriptOf } from "../../http/process/redis.ts";
-import { RedisLog } from "../../http/process/redis-log.ts";
-import { RedisPeers } from "../../http/process/redis-peers.ts";
-import { WritesInRedis } from "../../http/process/shared-writes.ts";
+import { Clients } from "../../gate/limits/clients.ts";
+import { SharedRates } from "../../gate/limits/shared-rates.ts";
+import { Redis, scriptOf } from "../../gate/process/redis.ts";
+import { RedisLog } from "../../gate/process/redis-log.ts";
+import { RedisPeers } from "../../gate/process/redis-peers.ts";
+import { WritesInRedis } from "../../gate/process/shared-writes.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { hasRedis, sendTo, startRedis } from "../support/redis.ts";
 import { startRedisCluster, startRedisWithTls, startSentinels, type TestServers } from "../support/redis-servers.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Bulk } from "../../http/limits/bulk.ts";
+import { Bulk } from "../../gate/limits/bulk.ts";
 
 const PART = 65_536;
 /** All that may be read at once: 256 parts. */

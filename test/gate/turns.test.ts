@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Turns } from "../../http/limits/turns.ts";
+import { Turns } from "../../gate/limits/turns.ts";
 
 /** Works such as `ada 1`, each of which takes 3 milliseconds: more than a turn. */
 class Process {

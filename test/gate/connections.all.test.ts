@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import pino from "pino";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Clients } from "../../http/limits/clients.ts";
-import { ConnectionLimit, SendTimeout } from "../../http/limits/connection-limits.ts";
+import { Clients } from "../../gate/limits/clients.ts";
+import { ConnectionLimit, SendTimeout } from "../../gate/limits/connection-limits.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { addressReader } from "../../http/pipeline/exchange.ts";
+import { addressReader } from "../../gate/pipeline/exchange.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
 import { startTestService } from "../support/service.ts";

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { spreadOut } from "../../http/limits/spread.ts";
-import { HttpServer, urlOf } from "../../http/process/server.ts";
+import { spreadOut } from "../../gate/limits/spread.ts";
+import { HttpServer, urlOf } from "../../gate/process/server.ts";
 import { openRaw, type RawSocket, upgrade } from "../support/raw-socket.ts";
 
 test("a WebSocket upgrade before the service is ready is answered as a plain request", async () => {
