@@ -241,7 +241,7 @@ function reportSignIns(
     list([PROGRAM]),
     list(CASES),
     `Rounds: ${rounds}, ${seconds} s each, in one process. The load tools, the service and Postgres share the cores. ${USERS} users sign in ` +
-      "from one IP address, and others read. A password takes about 15 ms of a core. Sign-ins at a fixed rate are sent whether earlier ones have been " +
+      "from one IP address, and others read. A password takes about 7 ms of a core. Sign-ins at a fixed rate are sent whether earlier ones have been " +
       "answered or not; those beyond what the service takes are refused with 503 and not counted.",
     "### Goals",
     "A goal is reached if the median of the rounds reaches it.",

@@ -2,7 +2,7 @@
 -- Every account has the password Correct-Horse-7! and the e-mail <name>@example.com.
 do $$
 declare
-  password constant text := '$argon2id$v=19$m=19456,t=2,p=1$Hn2Kkgoh1wCB1BxgFs6QRg$809Ron1c97l7cfN9iCxtVb2RdIjtgScVsQPf6E2jmtE';
+  password constant text := '$argon2id$v=19$m=12288,t=3,p=1$v9hS8U4aXuhMDS5bx9fV7g$rJ3ZbOIvnrTSLQHUGfchM+eOYGhtyBxJp7rT4YPRhlY';
   ada bigint;
   bob bigint;
   admin bigint;

@@ -85,7 +85,7 @@ export function readHash(text: string): Verify {
   );
 }
 
-/** The algorithm and its costs: `"$argon2id$v=19$m=19456,t=2,p=1"` */
+/** The algorithm and its costs: `"$argon2id$v=19$m=12288,t=3,p=1"` */
 export const costsOf = (stored: string): string => stored.split("$").slice(0, 4).join("$");
 
 const bytesOf = (base64: string): Buffer => Buffer.from(base64, "base64");

@@ -4,7 +4,7 @@ declare
   ada constant uuid := '00000000-0000-4000-8000-000000000001';
   bob constant uuid := '00000000-0000-4000-8000-000000000002';
   password constant text :=
-    '$argon2id$v=19$m=19456,t=2,p=1$Hn2Kkgoh1wCB1BxgFs6QRg$809Ron1c97l7cfN9iCxtVb2RdIjtgScVsQPf6E2jmtE';
+    '$argon2id$v=19$m=12288,t=3,p=1$v9hS8U4aXuhMDS5bx9fV7g$rJ3ZbOIvnrTSLQHUGfchM+eOYGhtyBxJp7rT4YPRhlY';
 begin
   if auth.has_account(ada) then return; end if;
 
