@@ -1,11 +1,10 @@
 // What tests of applications import as "content-service/test".
 import type pg from "pg";
-import { pino } from "pino";
 import { afterAll, inject } from "vitest";
 import { accessMatrix, type NamedCaller } from "../db/access/matrix.ts";
 import type { Caller } from "../db/caller.ts";
 import { copyDatabase, type DatabaseCopy } from "../db/cluster/test-cluster.ts";
-import { Database } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 import { type Db, dbOf, type Query, textOf } from "../db/queries.ts";
 import { NO_REQUEST } from "../db/transaction/identity.ts";
 import { createLog } from "../gate/pipeline/log.ts";
@@ -14,6 +13,7 @@ import { createTokens } from "../identity/tokens.ts";
 import { normalizedEmail } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../rest-gateway/auth/passwords.ts";
 import { startService } from "../server.ts";
+import { openCore } from "../service/core.ts";
 import { withLimits } from "../service/limits.ts";
 import { openConfigured } from "../service/open.ts";
 import { loadApplication } from "./load.ts";
@@ -173,15 +173,8 @@ class TestKit implements TestDatabase {
 
   async #open(): Promise<Database> {
     const { config, application } = this.#configured;
-    const log = pino({ enabled: false });
     const { logins } = await openConfigured({ config, application }, createLog(config.logLevel));
-    return new Database({
-      settings: withLimits(config),
-      logins,
-      anonymousRoles: [config.dbAnonRole],
-      onConnectionError: () => {},
-      log,
-    });
+    return (await openCore(withLimits(config), "database", { logins })).database;
   }
 
   /** Some accounts of each role. */

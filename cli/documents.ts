@@ -6,7 +6,7 @@ import { readManifest } from "../config/trusted-documents.ts";
 import { loginsOfCallers } from "../db/cluster/provision.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, defineCommand, readService, withOwner } from "./command.ts";
-import { withSchemaOptions } from "./schema-options.ts";
+import { withSchemaOptions } from "./open-core.ts";
 
 const HELP = `\
 Checks trusted documents against the GraphQL schema of the database.

@@ -1,8 +1,8 @@
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
-import { readOnce } from "../db/catalog/read-once.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
-import { CommandError, defineCommand, readSettings, TEXT, withOwner } from "./command.ts";
+import { CommandError, defineCommand, readSettings, TEXT } from "./command.ts";
+import { withCore } from "./open-core.ts";
 
 const HELP = `\
 Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.
@@ -32,7 +32,7 @@ export async function databaseTypes(
   options: { readonly schemas: string[] | null; readonly role: string | null } = { schemas: null, role: null },
 ): Promise<string> {
   const schemas = options.schemas ?? config.dbSchemas;
-  const catalog = await withOwner(config, (client) => readOnce(client, { ...config, dbSchemas: schemas }));
+  const catalog = await withCore({ ...config, dbSchemas: schemas }, "catalog", async (core) => core.catalog.current);
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);
   if (options.role !== null && !catalog.roles.has(options.role))

@@ -1,13 +1,12 @@
 import type { RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
-import type { CatalogScope } from "../db/catalog/read.ts";
+import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import type { DatabaseLimits } from "../db/limits.ts";
-import { Rights } from "../db/rights/rights.ts";
+import type { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../gate/limits/slow-streams.ts";
 import type { HttpLimits } from "../gate/limits.ts";
 import type { EventStreams } from "../gate/pipeline/event-stream.ts";
@@ -88,6 +87,8 @@ type RestOptions = {
     readonly routes: readonly (Route | Router)[];
   };
   readonly database: Database;
+  readonly catalog: LiveCatalog;
+  readonly rights: Rights;
   readonly tokens: Tokens;
   /** Null when the service has no accounts. */
   readonly auth: Auth | null;
@@ -107,11 +108,8 @@ type RestOptions = {
 };
 
 type RestInterface = {
-  readonly catalog: LiveCatalog;
   /** The key for anonymous requests, which pages may show; null if none is needed. */
   readonly anonKey: string | null;
-  /** Who sees which changes. */
-  readonly rights: Rights;
   readonly tables: HttpInterface;
   /** Null if there is nothing to serve: neither accounts, nor tasks, nor resources or routes of an application. */
   readonly resources: HttpInterface | null;
@@ -125,34 +123,21 @@ type RestInterface = {
   follow(settings: RestSettings): void;
 };
 
-/** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
-export async function createRest(options: RestOptions): Promise<RestInterface> {
-  const { settings, database, tokens, auth, log } = options;
+/** Puts the REST interfaces together. */
+export function createRest(options: RestOptions): RestInterface {
+  const { settings, tokens, auth } = options;
   const { apiKeyRequired } = settings;
-  const catalog = new LiveCatalog({ pool: database.catalog, ...scopeOf(settings), log: catalogLog(log) });
-  catalog.onChange((changed) => database.follow(changed));
-  await catalog.start();
-  const rights = new Rights({
-    database,
-    catalog,
-    timeout: settings.changesPolicyTimeout,
-    hasPreRequest: settings.dbPreRequest !== null,
-    filterLimits: settings,
-    onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
-  });
-  const streams = tableStreams(options, rights);
-  let tables = tableInterface(options, catalog, streams);
+  const streams = tableStreams(options);
+  let tables = tableInterface(options, streams);
   const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? shownKey(tokens, "anon") : null;
   const { application, tasks } = options;
   const hasResources =
     auth !== null || tasks !== null || application.resources.length + routesOf(application).length > 0;
-  const ofResources = hasResources ? createResources(options, catalog, lifecycle) : null;
+  const ofResources = hasResources ? createResources(options, lifecycle) : null;
   return {
-    catalog,
     anonKey,
-    rights,
     tables: {
       sendsData: tables.sendsData,
       needsDatabase: tables.needsDatabase,
@@ -161,31 +146,23 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       handle: (exchange) => tables.handle(exchange),
     },
     follow(changed) {
-      database.follow(catalog.current, changed);
-      catalog.rescope(scopeOf(changed));
-      rights.filterLimits = changed;
-      tables = tableInterface({ ...options, settings: changed }, catalog, streams);
+      tables = tableInterface({ ...options, settings: changed }, streams);
     },
     resources: ofResources?.resources ?? null,
     versions: ofResources ? lifecycle.supported : [],
     auth: auth && ofResources?.signUp ? { ...auth, signUp: ofResources.signUp } : null,
-    application: applicationRouters({ ...options, catalog }),
+    application: applicationRouters(options),
   };
 }
 
-const scopeOf = (settings: RestSettings): CatalogScope => ({
-  schemas: settings.dbSchemas,
-  extraSearchPath: settings.dbExtraSearchPath,
-});
-
-function tableStreams(options: RestOptions, rights: Rights): TableStreams {
-  const { changes: feed, notifications, streams, onInternalError } = options;
+function tableStreams(options: RestOptions): TableStreams {
+  const { changes: feed, rights, notifications, streams, onInternalError } = options;
   const callers = new SocketCallers((listener) => notifications.onIdentityChange(listener));
   return new TableStreams({ feed, rights, streams, callers, onInternalError });
 }
 
-function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: TableStreams): TableInterface {
-  const { settings, database, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
+function tableInterface(options: RestOptions, streams: TableStreams): TableInterface {
+  const { settings, database, catalog, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
   const { dbAnonRole: anonymousRole, openapi: openApi } = settings;
   const described = { openApi, baseUrl, hasReplicas: database.replicas !== null };
   const shared = {
@@ -217,11 +194,6 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
   });
 }
 
-const catalogLog = (log: Logger): LiveCatalogLog => ({
-  onRead: (milliseconds) => log.debug({ milliseconds }, "the changed tables are served"),
-  onFailed: (error) => log.error({ err: error }, "the changed tables cannot be read: the previous ones stay in use"),
-});
-
 type CreatedResources = {
   readonly resources: ResourceInterface;
   /** Null without accounts. */
@@ -229,8 +201,8 @@ type CreatedResources = {
 };
 
 /** The interface of the resources. Also registers the handler of their tasks. */
-function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
-  const { settings, application, database, auth, authRoutes, tasks, baseUrl, log, onInternalError } = options;
+function createResources(options: RestOptions, lifecycle: Lifecycle): CreatedResources {
+  const { settings, application, database, catalog, auth, authRoutes, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole } = settings;

@@ -6,7 +6,6 @@ import { budgetLimits } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/changes-config.ts";
 import type { OpenedDatabase } from "../db/cluster/open.ts";
-import { Database } from "../db/database.ts";
 import { Findings } from "../db/findings/findings.ts";
 import { Instances } from "../db/follow/instances.ts";
 import { LiveSettings } from "../db/follow/live-settings.ts";
@@ -34,6 +33,7 @@ import { createTasks } from "../rest-gateway/tasks/index.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
+import { followSettings, openCore } from "./core.ts";
 import { type LimitedConfig, type Limits, withLimits } from "./limits.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
@@ -60,9 +60,11 @@ export type AppOptions = {
   onInternalError(error: unknown, requestId: string): void;
 };
 
+export type App = Awaited<ReturnType<typeof createApp>>;
+
 /** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
 export async function createApp(options: AppOptions) {
-  const { log, url, limits, onInternalError } = options;
+  const { application, log, url, metrics, tracer, limits, onInternalError } = options;
   const secret = await secretOf(options.config);
   const opened = await options.open();
   const tokens = createTokens(options.config, secret, opened.userId);
@@ -75,49 +77,47 @@ export async function createApp(options: AppOptions) {
       redis?.close();
       await opened.cluster?.stop();
     };
-    const context = createContext(opened, { ...options, config, secret, tokens, redis });
-    const { notifications, auth, tasks } = context;
+    const context = await createContext(opened, { ...options, config, secret, tokens, redis });
+    const { database, notifications, auth, tasks } = context;
     close = context.close;
-    shareWrites(redis, context.database, { config, log });
+    shareWrites(redis, database, { config, log });
     await notifications.start();
     await auth?.start();
-    const { application } = options;
+    const core = await openCore(config, "rights", { database, log });
+    const { catalog, rights } = core;
     const authRoutes = authRoutesOf(options.parts);
-    const forRest = { ...context, settings: config, application, authRoutes, baseUrl: url, log, onInternalError };
-    const rest = await createRest(forRest);
+    const shared = { ...context, settings: config, catalog, rights, log, onInternalError };
+    const rest = createRest({ ...shared, application, authRoutes, baseUrl: url });
     auth?.startHousekeeping();
-    rest.catalog.registerMetrics(options.metrics);
-    notifications.onSchemaChange(() => rest.catalog.soon());
-    const announcement = new SchemaAnnouncement(context.database.catalog, { log, isReported: opened.isReported });
+    catalog.registerMetrics(metrics);
+    notifications.onSchemaChange(() => catalog.soon());
+    const announcement = new SchemaAnnouncement(database.catalog, { log, isReported: opened.isReported });
     await announcement.check();
     notifications.onSchemaChange(() => {
       announcement.check().catch((err) => log.debug({ err }, "the event triggers cannot be read"));
     });
     notifications.onSettingsChange(() => settings.soon());
     notifications.onSchemaChange(() => context.changes.followSchema());
-    context.changes.onSchemaChange(() => rest.catalog.refreshed());
+    context.changes.onSchemaChange(() => catalog.refreshed());
     await tasks?.start();
     const findings = new Findings([
       { isLogged: false, read: () => graphql?.findings ?? [] },
       { isLogged: true, read: () => auth?.hookFailures.findings ?? [] },
     ]);
     const onSchemaBuilt = () => findings.changed();
-    const { rights } = rest;
-    const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
     const realtime = createRealtime({
       ...{ ...shared, onIdentityChange },
-      peers: peersOf(redis, config, options.metrics),
-      errors: tableErrors(rest.catalog),
+      peers: peersOf(redis, config, metrics),
+      errors: tableErrors(catalog),
     });
-    const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
-    const { tracer } = options;
+    const operations = new OperationMetrics(metrics, config.metricsMaxOperations);
     const { internalStatus } = application;
     const plugins = () => loadPlugins(options.parts, application, config);
     const graphql =
       config.graphqlMaxTables === 0
         ? null
-        : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer });
+        : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer, onSchemaBuilt });
     const pagesOf = (routers: readonly RequestHandler[]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError });
     if (auth) auth.hookFailures.onFinding = () => findings.changed();
@@ -129,16 +129,17 @@ export async function createApp(options: AppOptions) {
     settings.onChange((read) => {
       const changed = withLimits(read, limits);
       context.follow(changed);
+      followSettings(core, changed);
       rest.follow(changed);
       graphql?.follow(changed).catch((err) => log.error({ err }, "GraphQL cannot be loaded with the changed settings"));
     });
     close = async () => {
-      rest.rights.close();
-      await Promise.all([settings.close(), graphql?.close(), rest.catalog.close(), realtime.close()]);
+      await Promise.all([settings.close(), graphql?.close(), core.close(), realtime.close()]);
       await context.close();
     };
     return {
       ...context,
+      ...{ opened, catalog, rights },
       application,
       settings,
       graphql,
@@ -160,30 +161,17 @@ export async function createApp(options: AppOptions) {
   }
 }
 
+type ContextOptions = AppOptions & {
+  readonly config: LimitedConfig;
+  readonly secret: string;
+  readonly tokens: Tokens;
+  readonly redis: Redis | null;
+};
+
 /** Database, identity and tasks. Nothing is started yet. */
-function createContext(
-  opened: OpenedDatabase,
-  {
-    config,
-    application,
-    log,
-    url,
-    metrics,
-    onLimit,
-    secret,
-    tokens,
-    redis,
-    addressOf,
-    clock,
-    hashPassword,
-    parts,
-  }: AppOptions & {
-    readonly config: LimitedConfig;
-    readonly secret: string;
-    readonly tokens: Tokens;
-    readonly redis: Redis | null;
-  },
-) {
+async function createContext(opened: OpenedDatabase, options: ContextOptions) {
+  const { config, application, parts, log, url, metrics, onLimit } = options;
+  const { secret, tokens, redis, addressOf, clock, hashPassword } = options;
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
   let isClosing = false;
   const onConnectionError = (error: Error & { client?: unknown }) => {
@@ -192,18 +180,11 @@ function createContext(
     // While the service stops, either side may close its connections first.
     log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
-  const rolesOfEditors = editorsOf(application).map(({ role }) => role);
-  const anonymousRoles = [anonymousRole, ...rolesOfEditors];
-  const { logins } = opened;
-  const database = new Database({
-    settings: config,
-    logins,
-    listenUrl: opened.listenUrl,
-    anonymousRoles,
-    onConnectionError,
-    log,
-    metrics,
-    onLimit,
+  const editors = editorsOf(application).map(({ role }) => role);
+  const { logins, listenUrl } = opened;
+  const { database } = await openCore(config, "database", {
+    ...{ logins, listenUrl, metrics, onLimit, onConnectionError, log },
+    anonymousRoles: [anonymousRole, ...editors],
   });
   const { instance: number, logsAdvice: logs } = opened;
   const instances = new Instances({
@@ -264,7 +245,7 @@ function createContext(
       tokens: createVerifier({ config: changed, tokens, clock, log }),
       anonymousRole: changed.dbAnonRole,
     });
-    database.statementTimeouts.followAnonymous([changed.dbAnonRole, ...rolesOfEditors]);
+    database.statementTimeouts.followAnonymous([changed.dbAnonRole, ...editors]);
   };
   const close = async () => {
     await tasks?.close();
@@ -276,7 +257,6 @@ function createContext(
     await opened.cluster?.stop();
   };
   return {
-    opened,
     database,
     changes,
     changesPool: pool,

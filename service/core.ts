@@ -1,42 +1,82 @@
-import { type HttpEnvelope, type HttpInterface, Pipeline } from "../gate/pipeline/pipeline.ts";
-import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
-import type { createApp } from "./app.ts";
-import type { Core } from "./part.ts";
-import { baseOf, type PortBase } from "./parts.ts";
-import { httpRoutes } from "./routes.ts";
+import { pino } from "pino";
+import { LiveCatalog } from "../db/catalog/live.ts";
+import { Database, type DatabaseOptions } from "../db/database.ts";
+import { Rights } from "../db/rights/rights.ts";
+import type { LimitedConfig } from "./limits.ts";
 
-type App = Awaited<ReturnType<typeof createApp>>;
+/** What is open of a database that is ready to be served. */
+export type OpenCore = {
+  readonly database: Database;
+  /** The catalog of the served schemas. */
+  readonly catalog: LiveCatalog;
+  /** Who sees which changes of tables. */
+  readonly rights: Rights;
+  close(): Promise<void>;
+};
 
-type Given = Pick<PortBase, "config" | "application" | "parts" | "onInternalError"> &
-  Pick<Core, "url" | "log" | "readMetrics">;
+/** Each level has what those before it have. */
+export type Levels = {
+  readonly database: Pick<OpenCore, "database" | "close">;
+  readonly catalog: Omit<OpenCore, "rights">;
+  readonly rights: OpenCore;
+};
 
-/** What the parts of a service may use. */
-export function coreOf(app: App, given: Given): Core {
-  const { settings, secret, opened, database, changes, callers, tasks, graphql, findings, rest } = app;
-  const { auth, catalog, rights, anonKey, versions } = rest;
-  return {
-    ...baseOf(given, given.config.adminPort === 0),
-    ...{ url: given.url, log: given.log, readMetrics: given.readMetrics },
-    ...{ settings, secret, opened, database, catalog, rights, changes, callers, auth, tasks, graphql, findings },
-    ...{ anonKey, versions },
-    pipeline: pipelines(app, given),
+type CoreOptions = Partial<Pick<DatabaseOptions, "log" | "anonymousRoles" | "onConnectionError">> &
+  (Pick<DatabaseOptions, "logins" | "listenUrl" | "metrics" | "onLimit"> | { readonly database: Database });
+
+/**
+ * Opens the core up to a level, for the service, a command or a test. Rejects, with nothing left open, if the catalog cannot be read.
+ * A `database` that is open already is left open.
+ */
+export async function openCore<Level extends keyof Levels>(
+  config: LimitedConfig,
+  level: Level,
+  { log = pino({ enabled: false }), anonymousRoles = [config.dbAnonRole], ...options }: CoreOptions,
+): Promise<Levels[Level]> {
+  const { onConnectionError = () => {} } = options;
+  const database =
+    "database" in options
+      ? options.database
+      : new Database({ ...options, settings: config, anonymousRoles, onConnectionError, log });
+  if (level === "database") return { database, close: () => database.close() } as OpenCore;
+  const catalog = new LiveCatalog({
+    pool: database.catalog,
+    ...scopeOf(config),
+    log: {
+      onRead: (milliseconds) => log.debug({ milliseconds }, "the changed tables are served"),
+      onFailed: (error) =>
+        log.error({ err: error }, "the changed tables cannot be read: the previous ones stay in use"),
+    },
+  });
+  catalog.onChange((changed) => database.follow(changed));
+  const rights =
+    level === "rights" &&
+    new Rights({
+      ...{ database, catalog, filterLimits: config },
+      timeout: config.changesPolicyTimeout,
+      hasPreRequest: config.dbPreRequest !== null,
+      onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
+    });
+  const close = async () => {
+    if (rights) rights.close();
+    await catalog.close();
+    if (!("database" in options)) await database.close();
   };
+  await catalog.start().catch(async (error) => {
+    await close();
+    throw error;
+  });
+  return { database, catalog, ...(rights && { rights }), close } as OpenCore;
 }
 
-/** Pipelines that neither limit nor measure: their requests come from a part. */
-function pipelines({ application, rest, graphql, pages }: App, { log, onInternalError }: Given): Core["pipeline"] {
-  const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const { tables, resources } = rest;
-  const data = { tables, graphql: graphql?.http, resources };
-  const routes = {
-    data: httpRoutes<HttpInterface>(data, nothing, application.resources),
-    auth: httpRoutes<HttpInterface>({ auth: pages.auth }, nothing),
-  };
-  const starting = httpRoutes<HttpEnvelope>({}, REST);
-  const unlimited = { log, starting, corsOrigins: [], rateLimit: null, turns: null, metrics: null };
-  return (served, callers, phases) => {
-    const pipeline = new Pipeline({ ...unlimited, tracer: phases ?? null });
-    pipeline.open(routes[served], { callers });
-    return pipeline;
-  };
+/** Applies changed settings. */
+export function followSettings({ database, catalog, rights }: OpenCore, changed: LimitedConfig): void {
+  database.follow(catalog.current, changed);
+  catalog.rescope(scopeOf(changed));
+  rights.filterLimits = changed;
 }
+
+const scopeOf = ({ dbSchemas: schemas, dbExtraSearchPath: extraSearchPath }: LimitedConfig) => ({
+  schemas,
+  extraSearchPath,
+});

@@ -1,9 +1,7 @@
 import { type Health, healthInterface, reportOf } from "../gate/operations/health.ts";
 import type { AlwaysOnInterface } from "../gate/pipeline/pipeline.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
-import type { createApp } from "./app.ts";
-
-type App = Awaited<ReturnType<typeof createApp>>;
+import type { App } from "./app.ts";
 
 export type ServiceHealthOptions = Pick<Health, "state" | "access"> & {
   /** Called only when the service is ready. */

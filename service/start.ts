@@ -31,13 +31,13 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
-import { createApp } from "./app.ts";
-import { coreOf } from "./core.ts";
+import { type App, createApp } from "./app.ts";
 import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { type Limits, withLimits } from "./limits.ts";
 import { openConfigured } from "./open.ts";
 import type { Core, Part } from "./part.ts";
+import { coreOf } from "./part-core.ts";
 import { type OpenParts, openEarly, openParts } from "./parts.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { applicationRoutes, httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
@@ -90,7 +90,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let limited = withLimits(config, limits);
   refuseClashes(application, parts);
   const listensLast = config.takeover !== "" || options.listensLast === true;
-  let app: Awaited<ReturnType<typeof createApp>> | null = null;
+  let app: App | null = null;
   const addressOf = addressReader(config.trustProxy);
   const clients = new Clients();
   const limitLog = new LimitLog(log);
@@ -166,7 +166,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { database, changes, notifications, tokens, auth, tasks, callers } = app;
+  const { database, catalog, changes, notifications, tokens, auth, tasks, callers } = app;
   const { graphql, realtime, rest, pages, settings } = app;
   if (app.redis) clients.share(new SharedRates(app.redis));
   const sockets = new UpgradeGate(server.node, {
@@ -184,7 +184,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const operations = adminInterface({
     metrics: admin || config.metrics ? readMetrics : null,
     settings: () => maskedSettings(settings.current),
-    catalog: () => rest.catalog.current,
+    catalog: () => catalog.current,
     access,
     reject: REST.reject,
   });

@@ -86,8 +86,8 @@ const LIST = "parts/list.ts";
 const OPENERS = [ROOT, "cli/content-service.ts", "cli/open-parts.ts"];
 /** What parts may import of the composition and of the commands. */
 const FOR_PARTS = [
-  "service/part.ts",
-  ...["command", "file-watcher", "migration-notes", "module", "open-parts", "schema-options"].map(
+  ...["service/part.ts", "service/core.ts"],
+  ...["command", "file-watcher", "migration-notes", "module", "open-core", "open-parts"].map(
     (name) => `cli/${name}.ts`,
   ),
 ];

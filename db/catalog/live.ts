@@ -9,14 +9,15 @@ import { type CatalogScope, type CatalogText, parseCatalog, readCatalog } from "
 /** Milliseconds after a read during which a request with an unknown name does not cause another one. */
 const FRESH = 2000;
 
-export type LiveCatalogLog = {
-  /** A changed catalog is in use. */
-  onRead(milliseconds: number): void;
-  /** The catalog could not be read: the previous one remains in use. */
-  onFailed(error: Error): void;
+type LiveCatalogOptions = CatalogScope & {
+  readonly pool: Pool;
+  readonly log: {
+    /** A changed catalog is in use. */
+    onRead(milliseconds: number): void;
+    /** The catalog could not be read: the previous one remains in use. */
+    onFailed(error: Error): void;
+  };
 };
-
-export type LiveCatalogOptions = CatalogScope & { readonly pool: Pool; readonly log: LiveCatalogLog };
 
 /**
  * The catalog that follows its database. Without a change it remains the same object, so that cached plans stay valid.

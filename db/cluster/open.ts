@@ -20,7 +20,7 @@ import { type Installation, migrate } from "./migrate.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
-import { type Editor, findLogins, type Logins, provisionLogins, refuseForeignLogins } from "./provision.ts";
+import { type Editor, findLogins, type Logins, loginsAt, provisionLogins, refuseForeignLogins } from "./provision.ts";
 import { whyNoServiceKey } from "./service-key.ts";
 
 export type OpenOptions = Pick<
@@ -127,8 +127,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
     warnOfChanges(changes, options.log);
-    const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
-    return { logins, listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
+    return { logins: loginsAt(url), listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
   }
   const { modules, authUserId, migrationsFolder } = options;
   const folder = options.migrate === "modules" ? null : migrationsFolder;

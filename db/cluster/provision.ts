@@ -21,6 +21,12 @@ export type Logins = {
 
 export type Kind = keyof Logins;
 
+/** One login for everything. */
+export const loginsAt = (url: string): Logins => ({
+  ...{ data: url, admin: url, service: url },
+  ...{ auth: url, tasks: url, changes: url },
+});
+
 const MEMBER_OF: Record<Kind, readonly string[]> = {
   data: ["anon", "authenticated"],
   admin: ["admin"],

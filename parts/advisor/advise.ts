@@ -77,7 +77,7 @@ export async function readAdvice(client: ClientBase, configured: Configured): Pr
 /** What GraphQL leaves out. Its schema is built with the grants of `login`, the login of callers. */
 async function leftOutFor(configured: Configured, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
-    import("../../cli/schema-options.ts"),
+    import("../../cli/open-core.ts"),
     import("../../graphql/schema/schema.ts"),
   ]);
   return withSchemaOptions(configured, login, findLeftOut);

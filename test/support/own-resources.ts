@@ -1,13 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import pino from "pino";
 import { beforeAll } from "vitest";
-import { readConfig } from "../../config/config.ts";
 import { anonymous, type Caller } from "../../db/caller.ts";
-import { LiveCatalog } from "../../db/catalog/live.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
-import { Database } from "../../db/database.ts";
 import { type Head, RequestNotes } from "../../gate/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
@@ -15,9 +11,10 @@ import { CurrentResources } from "../../rest-gateway/resources/current.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
 import { ResourceInterface } from "../../rest-gateway/resources/index.ts";
 import { PreferenceParser } from "../../rest-gateway/resources/parse/headers.ts";
-import { withLimits } from "../../service/limits.ts";
+import { openCore } from "../../service/core.ts";
 import { createTestDatabase } from "./database.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
+import { FEW_CONNECTIONS } from "./rights.ts";
 
 export type OwnResources = {
   /** `as` is the id of the signed-in user. */
@@ -43,24 +40,8 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const test = await createTestDatabase();
     await test.owner.query(ddl);
     const logins = await provisionLogins(test.owner, test.url, "a secret for the tests of resources");
-    const database = new Database({
-      settings: {
-        ...withLimits(readConfig({})),
-        dbPool: 4,
-        dbPoolShort: 4,
-        dbPoolShare: 100,
-        clientMemory: 0,
-        streamConnections: 0,
-        dbMaxResultBytes: 0,
-      },
-      anonymousRoles: [],
-      logins,
-      log: pino({ level: "silent" }),
-      onConnectionError: () => {},
-    });
-    const log = { onRead: () => {}, onFailed: () => {} };
-    const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
-    await catalog.start();
+    const settings = { ...FEW_CONNECTIONS, dbSchemas: ["public"], dbExtraSearchPath: [] };
+    const { database, catalog, close } = await openCore(settings, "catalog", { logins, anonymousRoles: [] });
     const describe = (...given: readonly Description[]) => {
       const invalid: string[] = [];
       const onInvalidDescription = (reason: string) => invalid.push(reason);
@@ -99,8 +80,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     return async () => {
       server.close();
       server.closeAllConnections();
-      await catalog.close();
-      await database.close();
+      await close();
       await test.drop();
     };
   });

@@ -1,16 +1,12 @@
-import { pino } from "pino";
 import { ownerUrl, withOwner } from "../../../cli/command.ts";
+import { withCore } from "../../../cli/open-core.ts";
 import type { Config } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
-import { readOnce } from "../../../db/catalog/read-once.ts";
 import { findChanges, PUBLICATION } from "../../../db/changes/changes-config.ts";
 import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { loginName } from "../../../db/cluster/provision.ts";
-import { Database } from "../../../db/database.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
-import { databaseLimits } from "../../../db/limits.ts";
-import { Rights } from "../../../db/rights/rights.ts";
 import { setupOf } from "../setup.ts";
 import { QuestionFault } from "./asked-change.ts";
 import { type ChangesRead, readChangesSetup } from "./change-setup.ts";
@@ -35,28 +31,15 @@ export async function withMissingChange<Result>(
   config: Config,
   use: (opened: Opened) => Promise<Result>,
 ): Promise<Result> {
-  const url = ownerUrl(config);
-  const { login, logins, read } = await readServiceSetup(config, url);
-  const database = new Database({
-    settings: { ...config, ...databaseLimits(config), dbPool: 2, dbPoolShort: 2, dbPreparedStatements: 0 },
-    logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
-    anonymousRoles: [],
-    log: pino({ level: "silent" }),
-    onConnectionError: () => {},
-  });
-  try {
-    const { dbSchemas: schemas } = config;
-    const catalog = await readOnce(database.catalog, config);
-    database.follow(catalog);
-    const rights = rightsOn(database, catalog, config);
+  const { login, logins, read } = await readServiceSetup(config, ownerUrl(config));
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
+  return withCore(config, "rights", ({ database, catalog: { current: catalog }, rights }) => {
     const access = new RowAccessCheck({ database, catalog: () => catalog });
     const readSetup = (table: Table) => readChangesSetup(database.catalog, table, read, { schemas, logins });
-    const check = new MissingChangeCheck({ rights, access, anonymousRole: config.dbAnonRole, logins, readSetup });
+    const check = new MissingChangeCheck({ rights, access, anonymousRole, logins, readSetup });
     const { filterLimits } = rights;
-    return await use({ check, catalog, login, filterLimits, find: (...row) => findRow(access, ...row) });
-  } finally {
-    await database.close();
-  }
+    return use({ check, catalog, login, filterLimits, find: (...row) => findRow(access, ...row) });
+  });
 }
 
 /** The logins of the service, and how it reads changes. */
@@ -74,20 +57,6 @@ async function readServiceSetup(config: Config, url: string) {
     const { missing } = await findChanges(databaseDirectUrl || url, { publication, schemas, changesUrl });
     const read: ChangesRead = { missing, publication, isManaged: false };
     return { login, logins, read };
-  });
-}
-
-function rightsOn(database: Database, catalog: Catalog, config: Config): Rights {
-  const limits = databaseLimits(config);
-  return new Rights({
-    database,
-    catalog: { current: catalog, onChange: () => {}, refreshed: async () => {} },
-    timeout: limits.changesPolicyTimeout,
-    hasPreRequest: config.dbPreRequest !== null,
-    filterLimits: limits,
-    onInternalError: (error) => {
-      throw error;
-    },
   });
 }
 

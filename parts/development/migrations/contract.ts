@@ -1,4 +1,3 @@
-import pg from "pg";
 import {
   BreakingChangeType,
   findBreakingChanges,
@@ -6,16 +5,15 @@ import {
   type GraphQLSchema,
 } from "postgraphile/graphql";
 import type { Configured } from "../../../app/configured.ts";
-import { schemaOptions } from "../../../cli/schema-options.ts";
+import { schemaOptions, withCore } from "../../../cli/open-core.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { callerRoles, type Exposure, exposureOf } from "../../../db/catalog/exposure.ts";
-import { readOnce } from "../../../db/catalog/read-once.ts";
 import type { Logins } from "../../../db/cluster/provision.ts";
 import type { Finding } from "../../../db/findings/finding.ts";
-import { PrimaryClient } from "../../../db/wire/primary.ts";
 import { type BuiltSchema, buildSchema } from "../../../graphql/schema/schema.ts";
 import type { OpenApiDocument } from "../../../rest-gateway/openapi/document.ts";
 import { openApi } from "../../../rest-gateway/openapi/tables/openapi.ts";
+import type { Levels } from "../../../service/core.ts";
 import { restChanges } from "./rest-changes.ts";
 
 /** What clients see of a database. TypeScript types are not in it: they follow from the same catalog as the description of REST. */
@@ -39,24 +37,19 @@ export type Change = {
 };
 
 /** Reads the contract of a database of the service, with the logins that serve it. */
-export async function readContract(configured: Configured, logins: Logins): Promise<Contract> {
-  const { config } = configured;
-  const pool = new pg.Pool({ Client: PrimaryClient, connectionString: logins.data, max: 2 });
-  pool.on("error", () => {});
-  try {
-    const catalog = await readOnce(pool, config);
-    const names = [logins.data, logins.admin, logins.service].map((url) => decodeURIComponent(new URL(url).username));
+export function readContract(configured: Configured, { data, admin, service }: Logins): Promise<Contract> {
+  const contractOf = async (core: Levels["catalog"]) => {
+    const catalog = core.catalog.current;
+    const names = [data, admin, service].map((url) => decodeURIComponent(new URL(url).username));
     const roles = callerRoles(catalog, names).map(({ name }) => name);
-    const options = await schemaOptions(configured, pool, catalog);
-    const graphql = await buildSchema(options).catch((error: Error) => error);
+    const graphql = await buildSchema(await schemaOptions(configured, core)).catch((error: Error) => error);
     return {
       graphql,
       exposures: new Map(roles.map((role) => [role, exposureOf(catalog, role)])),
       rest: new Map(roles.map((role) => [role, describeRest(catalog, role)])),
     };
-  } finally {
-    await pool.end();
-  }
+  };
+  return withCore(configured.config, "catalog", contractOf, data);
 }
 
 const describeRest = (catalog: Catalog, role: string): ReadonlyMap<string, OpenApiDocument> =>

@@ -1,30 +1,16 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
 import { readConfig } from "../../../config/config.ts";
-import { Database } from "../../../db/database.ts";
 import { addressReader } from "../../../gate/pipeline/exchange.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
+import { openCore } from "../../../service/core.ts";
 import { withLimits } from "../../../service/limits.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 
 const { logins, settings } = JSON.parse(process.argv[2]!);
 const onConnectionError = () => {};
-const database = new Database({
-  settings: {
-    ...withLimits(readConfig({})),
-    ...settings,
-    dbPool: 2,
-    dbPoolShort: 2,
-    dbPoolShare: 100,
-    clientMemory: 0,
-    streamConnections: 0,
-    dbMaxResultBytes: 0,
-  },
-  anonymousRoles: [],
-  logins,
-  log: pino({ level: "silent" }),
-  onConnectionError,
-});
+const config = { ...withLimits(readConfig({})), ...settings, dbPool: 2, dbPoolShort: 2, clientMemory: 0 };
+const { database } = await openCore(config, "database", { logins, anonymousRoles: [] });
 const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
 const tasks = createTasks({

@@ -4,18 +4,17 @@ import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
-import { readConfig } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
-import { Database } from "../../../db/database.ts";
 import type { DatabaseLimits } from "../../../db/limits.ts";
 import { addressReader } from "../../../gate/pipeline/exchange.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
-import { withLimits } from "../../../service/limits.ts";
+import { openCore } from "../../../service/core.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { FEW_CONNECTIONS } from "../../support/rights.ts";
 import { POLL } from "../../support/until.ts";
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
@@ -92,23 +91,11 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
       grant select, insert on public.marks to anon, authenticated, service_role`);
     const logins = await provisionLogins(testDatabase.owner, testDatabase.url, "a secret for the tests of tasks");
     const onConnectionError = () => {};
-    const database = new Database({
-      settings: {
-        ...withLimits(readConfig({})),
-        ...SETTINGS,
-        ...settings,
-        dbPool: 4,
-        dbPoolShort: 4,
-        dbPoolShare: 100,
-        clientMemory: 0,
-        streamConnections: 0,
-        dbMaxResultBytes: 1000,
-      },
-      anonymousRoles: [],
-      logins,
-      log: pino({ level: "silent" }),
-      onConnectionError,
-    });
+    const { database } = await openCore(
+      { ...FEW_CONNECTIONS, ...SETTINGS, ...settings, dbMaxResultBytes: 1000 },
+      "database",
+      { logins, anonymousRoles: [] },
+    );
     const tasks = createTasks({
       own: [],
       ofService: {},

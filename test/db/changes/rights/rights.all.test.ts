@@ -10,11 +10,11 @@ import { Watches } from "../../../../db/rights/subscriber-watches.ts";
 import type { ChangeVisibility, Watch } from "../../../../db/rights/watch.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
-import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";
+import { callerOf, openRights, startRights } from "../../../support/rights.ts";
 
 let database: TestDatabase;
 let user: string;
-let opened: OpenRights;
+let opened: Awaited<ReturnType<typeof openRights>>;
 
 const dba = async (sql: string) => (await database.owner.query(sql.replaceAll("$user", user))).rows;
 
