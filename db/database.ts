@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
-import { type BudgetSettings, ByteBudget, budgetLimits } from "./admission/byte-budget.ts";
+import { ByteBudget, budgetLimits } from "./admission/byte-budget.ts";
 import type { CallerLogin } from "./caller.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
@@ -11,39 +11,14 @@ import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
 import type { DatabaseLimits } from "./limits.ts";
 import { registerPools, transactionTimes } from "./pool-metrics.ts";
-import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
+import { Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/identity.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 import { type Failure, preRequestOf, type SessionSettings, sessionSettings } from "./transaction/transaction-plan.ts";
 import { PrimaryClient } from "./wire/primary.ts";
 
-type DatabaseSettings = BudgetSettings &
-  ReplicaSettings &
-  Pick<
-    Config,
-    | "dbPool"
-    | "dbPoolTimeout"
-    | "dbStatementTimeout"
-    | "dbPreparedStatements"
-    | "dbPreRequest"
-    | "dbSchemas"
-    | "dbExtraSearchPath"
-    | "appSettings"
-    | "hasTasks"
-    | "taskConcurrency"
-  > &
-  Pick<
-    DatabaseLimits,
-    | "dbPoolShort"
-    | "dbPoolQueue"
-    | "dbPoolShare"
-    | "dbAnonStatementTimeout"
-    | "dbMaxResultBytes"
-    | "dbSharedReads"
-    | "streamConnections"
-    | "taskTimeout"
-  >;
+type DatabaseSettings = Config & DatabaseLimits;
 
 export type DatabaseOptions = Pick<StatementTimeoutOptions, "anonymousRoles"> & {
   readonly settings: DatabaseSettings;

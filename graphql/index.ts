@@ -22,28 +22,13 @@ import { DocumentStore } from "./execute/document.ts";
 import { Engine } from "./execute/engine.ts";
 import type { OperationMetrics } from "./execute/operation-metrics.ts";
 import { SubscriptionMemory } from "./execute/subscription-memory.ts";
-import { SchemaFault, type SchemaSettings, schemaSettings } from "./schema/schema.ts";
+import { SchemaFault, schemaSettings } from "./schema/schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema/schema-reload.ts";
 import { type Example, exampleOperations } from "./transport/example.ts";
 import { graphqlInterface } from "./transport/http.ts";
 import { graphqlSocket } from "./transport/socket.ts";
 
-export type GraphQLSettings = SchemaSettings &
-  Pick<
-    Config,
-    | "dbAnonRole"
-    | "embedded"
-    | "graphqlBadToken"
-    | "graphqlDocuments"
-    | "graphqlIntrospection"
-    | "graphqlMaxComplexity"
-    | "graphqlMaxDepth"
-    | "graphqlMaxTables"
-    | "bodyLimit"
-  > &
-  Pick<GraphQLLimits, "graphqlMaxSearches" | "graphqlMaxRows" | "graphqlMaxTokens" | "wsMaxSubscriptions"> &
-  Pick<HttpLimits, "jsonMaxDepth" | "wsMaxBufferedBytes"> &
-  Pick<DatabaseLimits, "restMaxPatterns" | "restMaxPatternLength">;
+type GraphQLSettings = Config & DatabaseLimits & HttpLimits & GraphQLLimits;
 
 export type GraphQLOptions = {
   readonly database: Database;

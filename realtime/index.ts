@@ -8,15 +8,15 @@ import type { IdentityChange, Notifications } from "../db/follow/notifications.t
 import { every } from "../db/repeat.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRequest } from "../gate/limits/upgrade-gate.ts";
+import type { HttpLimits } from "../gate/limits.ts";
 import type { HttpInterface } from "../gate/pipeline/pipeline.ts";
 import type { Peers } from "../gate/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { isRefusal, type Problem } from "../problems/problem.ts";
 import { Bindings } from "./bindings.ts";
-import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast-endpoint.ts";
+import { BroadcastEndpoint, type ErrorForm } from "./broadcast-endpoint.ts";
 import { ChannelAccess } from "./channel-access.ts";
 import { Channels } from "./channels.ts";
-import type { JoinLimitSettings } from "./join.ts";
 import type { RealtimeLimits } from "./limits.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeMessages } from "./serializer.ts";
@@ -27,14 +27,8 @@ import { Topics } from "./topics.ts";
 /** Between two deletions of stored broadcasts. */
 const HOUR = 3_600_000;
 
-export type RealtimeSettings = ChannelSocketOptions["limits"] &
-  BroadcastEndpointOptions["limits"] &
-  JoinLimitSettings &
-  Pick<Config, "dbAnonRole" | "apiKeyRequired" | "hasChannels" | "hasFeed" | "dbSchemas" | "dbExtraSearchPath"> &
-  Pick<RealtimeLimits, "realtimeMaxChangeBytes">;
-
-export type RealtimeOptions = {
-  readonly settings: RealtimeSettings;
+type RealtimeOptions = {
+  readonly settings: Config & HttpLimits & RealtimeLimits;
   readonly database: Pick<Database, "budget" | "forRole">;
   readonly errors: ErrorForm;
   readonly changes: ChangeFeed;

@@ -16,7 +16,7 @@ import { shownKey } from "../identity/keys.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
-import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
+import { PasswordRules } from "./auth/passwords.ts";
 import type { Routes as AuthRoutes, RoutedAuth } from "./auth/route.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
@@ -36,47 +36,7 @@ import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
 import type { Tasks } from "./tasks/index.ts";
 
-type RestSettings = PasswordSettings &
-  Pick<
-    Config,
-    | "dbSchemas"
-    | "dbExtraSearchPath"
-    | "dbAnonRole"
-    | "dbPreRequest"
-    | "dbRootSpec"
-    | "dbTxEnd"
-    | "safeUpdate"
-    | "dbAggregates"
-    | "dbPlan"
-    | "dbMaxRows"
-    | "openapi"
-    | "clientErrorVerbosity"
-    | "apiKeyRequired"
-    | "appSettings"
-    | "bodyLimit"
-    | "apiV1Status"
-  > &
-  Pick<
-    DatabaseLimits,
-    | "streamConnections"
-    | "dbMaxResultBytes"
-    | "restMaxConditions"
-    | "restMaxPatterns"
-    | "restMaxPatternLength"
-    | "changesPolicyTimeout"
-  > &
-  Pick<
-    RestLimits,
-    | "streamMaxRows"
-    | "streamTimeout"
-    | "restMaxEmbedDepth"
-    | "restMaxConditionDepth"
-    | "restMaxEmbeds"
-    | "restMaxEmbedFilters"
-    | "restBodyLimit"
-    | "apiMaxRecords"
-  > &
-  Pick<HttpLimits, "jsonMaxDepth">;
+type RestSettings = Config & DatabaseLimits & RestLimits & HttpLimits;
 
 type RestOptions = {
   readonly settings: RestSettings;

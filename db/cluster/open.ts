@@ -23,22 +23,7 @@ import { hasCurrent } from "./migrations-folder.ts";
 import { type Editor, findLogins, type Logins, loginsAt, provisionLogins, refuseForeignLogins } from "./provision.ts";
 import { whyNoServiceKey } from "./service-key.ts";
 
-export type OpenOptions = Pick<
-  Config,
-  | "databaseUrl"
-  | "databaseDirectUrl"
-  | "dataDir"
-  | "migrate"
-  | "isManaged"
-  | "modules"
-  | "hasAuth"
-  | "hasTasks"
-  | "hasFeed"
-  | "authUserId"
-  | "seed"
-  | "changesPublication"
-  | "changesUrl"
-> &
+export type OpenOptions = Config &
   Pick<DatabaseLimits, "recentSignIn"> & {
     /** The passwords of the login roles are derived from it. */
     readonly secret: string;

@@ -19,6 +19,7 @@ import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
+import type { AuthSettings } from "./limits.ts";
 import type { Mails } from "./mail/mails.ts";
 import { Enrolment } from "./mfa.ts";
 import { OneTimeValues } from "./one-time-values.ts";
@@ -34,7 +35,6 @@ import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from 
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { Sessions } from "./sessions.ts";
-import type { AuthSettings } from "./settings.ts";
 import { SignIn } from "./sign-in.ts";
 import { SignInCodes } from "./sign-in-codes.ts";
 import { Throttle } from "./throttle.ts";

@@ -1,6 +1,11 @@
 import type { Config } from "../../config/config.ts";
+import type { DatabaseLimits } from "../../db/limits.ts";
+import type { HttpLimits } from "../../gate/limits.ts";
 
 export type AuthLimits = Readonly<ReturnType<typeof authLimits>>;
+
+/** The settings of authentication. */
+export type AuthSettings = Config & AuthLimits & DatabaseLimits & HttpLimits;
 
 /** Numbers of accounts that no operator has a reason to change. */
 export const authLimits = ({ loginAttempts }: Pick<Config, "loginAttempts">) => ({
