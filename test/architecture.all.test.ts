@@ -7,9 +7,6 @@ import { loadParts } from "../service/parts.ts";
 /** The entry point, which may import everything. */
 const ROOT = "server.ts";
 
-/** The test kit, which starts the service. Nothing imports it but applications. */
-const TEST_KIT = ["app/test.ts", "app/test-setup.ts"];
-
 /** Which folders the files of a folder may import from. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
@@ -42,6 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "telemetry",
     "config",
   ],
+  // For tests of applications: it starts the service, and no other folder imports it.
+  kit: ["server.ts", "service", "app", "rest-gateway", "gate", "identity", "db", "config"],
   service: [
     "app",
     "pages",
@@ -75,7 +74,7 @@ test("the top level has no source file but server.ts", () => {
 test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders below it", (folder) => {
   const allowed = [folder, ...MAY_IMPORT[folder]!];
   const upward = sources
-    .filter((file) => folderOf(file) === folder && !TEST_KIT.includes(file))
+    .filter((file) => folderOf(file) === folder)
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
     .filter(({ imported }) => !allowed.includes(folderOf(imported)));
   expect(upward).toEqual([]);
@@ -110,10 +109,6 @@ test("no file of the core imports a part, and a part imports another one only if
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
     .filter(({ imported }) => /^(service|cli)\//.test(imported) && !FOR_PARTS.includes(imported));
   expect(inward).toEqual([]);
-});
-
-test("no file of the service imports the test kit", () => {
-  expect(sources.filter((file) => importsOf(file).some((imported) => TEST_KIT.includes(imported)))).toEqual([]);
 });
 
 test("db/query writes and runs the queries of all interfaces: only they import it", () => {
@@ -447,8 +442,8 @@ const DOORS: Readonly<Record<string, number>> = {
   "db/wire/primary.ts": 1,
 };
 
-/** Commands, and what is done before the service serves. */
-const AT_START = /^(cli|parts\/development|db\/cluster\/(?!queue))/;
+/** Commands, tests of applications, and what is done before the service serves. */
+const AT_START = /^(cli|kit|parts\/development|db\/cluster\/(?!queue))/;
 
 test("few files open connections to the database", () => {
   const doors = sources

@@ -92,7 +92,7 @@ test("docs/operations.md lists every import of applications as public, and the s
 test("docs/operations.md lists every field of the log", () => {
   const documented = tableRows("docs/operations.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
   const folders =
-    "{app,cache,cli,config,db,demo,gate,graphql,identity,parts,plugins,problems,rest-gateway,service,telemetry}";
+    "{app,cache,cli,config,db,demo,gate,graphql,identity,kit,parts,plugins,problems,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"], NO_PACKAGES).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
   const logged = sources.flatMap((source) =>
@@ -106,7 +106,7 @@ test("docs/operations.md lists every field of the log", () => {
 
 test.each(["architecture", "realtime"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,gate,graphql,identity,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{app,bench,build,cache,cli,config,db,demo,deploy,gate,graphql,identity,kit,pages,parts,plugins,problems,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
     NO_PACKAGES,
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
-import { onTestDatabase } from "../../app/test-application.ts";
-import { accessMatrix, type NamedCaller } from "../../db/access/matrix.ts";
-import { copyDatabase, type DatabaseCopy } from "../../db/cluster/test-cluster.ts";
 import { createLog } from "../../gate/pipeline/log.ts";
+import { accessMatrix, type NamedCaller } from "../../kit/access-matrix.ts";
+import { onTestDatabase } from "../../kit/application.ts";
+import { copyDatabase, type DatabaseCopy } from "../../kit/cluster.ts";
 import { openConfigured } from "../../service/open.ts";
 
 /** The matrix of an application, on a database of its own. */

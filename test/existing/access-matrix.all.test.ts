@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessMatrix, type NamedCaller } from "../../db/access/matrix.ts";
+import { accessMatrix, type NamedCaller } from "../../kit/access-matrix.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { claimsOf, TRACKIT } from "./trackit.ts";
 

@@ -5,7 +5,7 @@ import { createClient } from "@supabase/supabase-js";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { startTestCluster, type TestCluster } from "../../db/cluster/test-cluster.ts";
+import { startTestCluster, type TestCluster } from "../../kit/cluster.ts";
 import { init } from "../../parts/development/init/init.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import { PROJECT } from "../support/command.ts";

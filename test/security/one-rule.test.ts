@@ -28,9 +28,9 @@ const ADA = (): Caller => ({ at: service, as: "ada" });
 
 /** Where statements run as a caller. A new place needs a row above that shows it, or runs for no caller. */
 const PLACES = [
-  "app/test.ts",
   "db/rights/checker.ts",
   "graphql/execute/engine.ts",
+  "kit/test.ts",
   "parts/advisor/why/row-access.ts",
   "realtime/channel-access.ts",
   "realtime/message-policies.ts",
@@ -45,7 +45,7 @@ const PLACES = [
 
 test("every place that runs statements as a caller is known", () => {
   const sources = globSync(
-    "{app,cli,db,gate,graphql,identity,pages,parts,plugins,realtime,rest-gateway,service}/**/*.ts",
+    "{app,cli,db,gate,graphql,identity,kit,pages,parts,plugins,realtime,rest-gateway,service}/**/*.ts",
   );
   expect(sources.filter((path) => /\.for(Role|Task)\(/.test(readFileSync(path, "utf8"))).toSorted()).toEqual(PLACES);
 });

@@ -7,7 +7,7 @@ import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { COPIES } from "../../db/cluster/embedded.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
-import { startTestCluster } from "../../db/cluster/test-cluster.ts";
+import { startTestCluster } from "../../kit/cluster.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 import { PROJECT } from "./command.ts";
 import { installPackagesOf } from "./packages.ts";

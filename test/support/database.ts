@@ -1,5 +1,5 @@
 import { inject } from "vitest";
-import { copyDatabase, type DatabaseCopy } from "../../db/cluster/test-cluster.ts";
+import { copyDatabase, type DatabaseCopy } from "../../kit/cluster.ts";
 import { TEMPLATE } from "./cluster.ts";
 import { count } from "./counts.ts";
 

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type pg from "pg";
-import type { Caller } from "../caller.ts";
-import { quoteIdentifier } from "../sql.ts";
-import { type Access, Attempts, type Reach } from "./attempts.ts";
-import { type Privileges, readPolicies, readPrivileges, readRows, readTables, type Table } from "./tables.ts";
+import type { Caller } from "../db/caller.ts";
+import { quoteIdentifier } from "../db/sql.ts";
+import { type Access, Attempts, type Reach } from "./access-attempts.ts";
+import { type Privileges, readPolicies, readPrivileges, readRows, readTables, type Table } from "./access-tables.ts";
 
 /** A caller by a name for people: `{ name: "ada", role: "authenticated", claims: { sub: "1" } }` */
 export type NamedCaller = Pick<Caller, "role" | "claims"> & { readonly name: string };
@@ -35,7 +35,7 @@ export async function accessMatrix(
     // For views that read the caller.
     await owner.query("set local request.jwt.claims = '{}'");
     const tables = await readTables(owner, schemas);
-    await owner.query(await readFile(new URL("attempts.sql", import.meta.url), "utf8"));
+    await owner.query(await readFile(new URL("access-attempts.sql", import.meta.url), "utf8"));
     const sections: string[] = [];
     for (const table of tables) {
       if (chosen?.includes(`${table.schema}.${table.name}`) === false) continue;

@@ -1,6 +1,6 @@
 import type pg from "pg";
-import { COMMAND } from "../catalog/policies.ts";
-import { quoteIdentifier } from "../sql.ts";
+import { COMMAND } from "../db/catalog/policies.ts";
+import { quoteIdentifier } from "../db/sql.ts";
 
 /** A table or view that callers may be granted. */
 export type Table = {

@@ -1,9 +1,8 @@
 // What tests of applications import as "content-service/test".
 import type pg from "pg";
 import { afterAll, inject } from "vitest";
-import { accessMatrix, type NamedCaller } from "../db/access/matrix.ts";
+import { loadApplication } from "../app/load.ts";
 import type { Caller } from "../db/caller.ts";
-import { copyDatabase, type DatabaseCopy } from "../db/cluster/test-cluster.ts";
 import type { Database } from "../db/database.ts";
 import { type Db, dbOf, type Query, textOf } from "../db/queries.ts";
 import { NO_REQUEST } from "../db/transaction/identity.ts";
@@ -16,8 +15,9 @@ import { startService } from "../server.ts";
 import { openCore } from "../service/core.ts";
 import { withLimits } from "../service/limits.ts";
 import { openConfigured } from "../service/open.ts";
-import { loadApplication } from "./load.ts";
-import { onTestDatabase } from "./test-application.ts";
+import { accessMatrix, type NamedCaller } from "./access-matrix.ts";
+import { onTestDatabase } from "./application.ts";
+import { copyDatabase, type DatabaseCopy } from "./cluster.ts";
 
 export type { Db, Query } from "../db/queries.ts";
 

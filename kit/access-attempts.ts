@@ -1,8 +1,8 @@
 import type pg from "pg";
-import type { Caller } from "../caller.ts";
-import { quoteIdentifier } from "../sql.ts";
-import { claimsText } from "../transaction/identity.ts";
-import type { Privileges, Row, Table } from "./tables.ts";
+import type { Caller } from "../db/caller.ts";
+import { quoteIdentifier } from "../db/sql.ts";
+import { claimsText } from "../db/transaction/identity.ts";
+import type { Privileges, Row, Table } from "./access-tables.ts";
 
 type Identity = Pick<Caller, "role" | "claims">;
 

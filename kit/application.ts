@@ -1,7 +1,7 @@
+import { type Application, applicationOf, settingsOf } from "../app/application.ts";
+import type { Definition } from "../app/load.ts";
 import { type Config, readConfig, variablesOf } from "../config/config.ts";
 import { MODULE_NAMES } from "../config/modules.ts";
-import { type Application, applicationOf, settingsOf } from "./application.ts";
-import type { Definition } from "./load.ts";
 
 /** What the tests of an application share with the server that `content-service/test/setup` has started. */
 export type TestServer = {

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { withClient } from "./client.ts";
-import { findTemporaryFolder, startScratchCluster } from "./embedded.ts";
-import { loginNames } from "./provision.ts";
+import { withClient } from "../db/cluster/client.ts";
+import { findTemporaryFolder, startScratchCluster } from "../db/cluster/embedded.ts";
+import { loginNames } from "../db/cluster/provision.ts";
 
 /** A cluster for tests. */
 export type TestCluster = {

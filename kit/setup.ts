@@ -2,17 +2,17 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { MIGRATIONS } from "../app/application.ts";
+import { CONFIG_FILE, type Definition, loadApplication } from "../app/load.ts";
 import { ConfigError, folderIn } from "../config/config.ts";
 import { baseOf, installWithBase, loadBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
-import { startTestCluster } from "../db/cluster/test-cluster.ts";
 import { createLog } from "../gate/pipeline/log.ts";
 import { openConfigured } from "../service/open.ts";
-import { MIGRATIONS } from "./application.ts";
-import { CONFIG_FILE, type Definition, loadApplication } from "./load.ts";
-import { onTestDatabase } from "./test-application.ts";
+import { onTestDatabase } from "./application.ts";
+import { startTestCluster } from "./cluster.ts";
 
 const TEMPLATE = "template_of_tests";
 
