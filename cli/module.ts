@@ -1,13 +1,7 @@
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { alone } from "../db/cluster/migrate.ts";
-import {
-  type Dependent,
-  findObstacles,
-  type Obstacles,
-  type Removed,
-  removeModules,
-} from "../db/cluster/module-removal.ts";
+import { type Removed, removeModules } from "../db/cluster/module-removal.ts";
 import { type ModuleState, readModules } from "../db/cluster/modules.ts";
 import { MODULES, type Module } from "../db/modules/modules.ts";
 import {
@@ -20,6 +14,7 @@ import {
   readSettings,
   withOwner,
 } from "./command.ts";
+import { type Dependent, findObstacles, type Obstacles } from "./module-obstacles.ts";
 
 const HELP = `\
 Lists or removes the modules of the service in the database: ${MODULES.map(({ name }) => name).join(", ")}.

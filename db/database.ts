@@ -12,7 +12,6 @@ import { loginRequired } from "./errors.ts";
 import type { DatabaseLimits } from "./limits.ts";
 import { registerPools, transactionTimes } from "./pool-metrics.ts";
 import { Replicas } from "./replicas/replicas.ts";
-import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/identity.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 import { type Failure, preRequestOf, type SessionSettings, sessionSettings } from "./transaction/transaction-plan.ts";
@@ -53,10 +52,10 @@ export class Database {
   readonly statementTimeouts: StatementTimeouts;
   /** Null without DATABASE_REPLICA_URLS. */
   readonly replicas: Replicas | null;
-  /** The transactions of callers that were slow. */
-  readonly slow = new SlowTransactions();
   /** Called with errors that the database has raised for a caller. It must not throw. */
   onFailure: (failure: Failure) => void = () => {};
+  /** Called with the statements of slow transactions of callers. */
+  onSlow: NonNullable<TransactionOptions["onSlow"]> = () => {};
   readonly #data: Transactions;
   readonly #admin: Transactions;
   readonly #service: Transactions;
@@ -112,6 +111,7 @@ export class Database {
     };
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.onFailure(failure);
+    const onSlow: TransactionOptions["onSlow"] = (...slow) => this.onSlow(...slow);
     const onRun: TransactionOptions["onRun"] = ({ caller: { role }, request: { requestId } }, statements) => {
       // The level may change while the service runs.
       if (!options.log.isLevelEnabled("trace")) return;
@@ -158,7 +158,7 @@ export class Database {
         streams: streamsOf(queues[login]),
         isReplica: true,
         onRun,
-        slow: this.slow,
+        onSlow,
       });
     const onReplicas = { settings, logins, pool: this.catalog, transactionsOf, log: options.log };
     const replicas = settings.databaseReplicaUrls.length > 0 ? new Replicas(onReplicas) : null;
@@ -170,7 +170,7 @@ export class Database {
         streams: streamsOf({ share, slots }),
         onFailure,
         onRun,
-        slow: this.slow,
+        onSlow,
         ...(replicas && { reader: replicas.readerOf(login), onWritten: replicas.noteWrite }),
       });
     };

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
 import { networkOf } from "../db/network.ts";
-import type { Trial } from "../db/transaction/trial.ts";
+import type { Trial } from "../db/transaction/run-options.ts";
 import { problem } from "../problems/problem.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import {

@@ -1,19 +1,9 @@
 import pg from "pg";
 import { MODULES, type Module } from "../modules/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
-import { DEPENDENTS, MENTIONS, mentionOf } from "./dependent-queries.ts";
 import { modulesFor } from "./foreign-auth.ts";
-import { inTransaction, readModules } from "./modules.ts";
+import { inTransaction } from "./modules.ts";
 import { IS_MADE, loginName, MADE } from "./provision.ts";
-
-/** An object of the application, `policy owners on table public.notes`. */
-export type Dependent = {
-  readonly object: string;
-  /** A statement that shows it; "" if there is none. */
-  readonly sql: string;
-  /** The statement that removes it, or its dependence; "" if there is none. */
-  readonly undo: string;
-};
 
 export type KeptRole = { readonly name: string; readonly uses: readonly string[] };
 
@@ -25,68 +15,9 @@ export type Removed = {
   readonly closedTables: readonly string[];
 };
 
-/** What keeps modules from being removed. */
-export type Obstacles = {
-  /** What would be dropped with them. */
-  readonly dependents: readonly Dependent[];
-  /** Functions whose text names their schemas: PostgreSQL does not know whether they use them. */
-  readonly mentions: readonly Dependent[];
-  /** The hooks of the application and its table of users, as `new_user: public.new_user(jsonb)`: no start sets them again. */
-  readonly hooks: readonly Dependent[];
-  /** Modules that stay and need them. */
-  readonly neededBy: readonly string[];
-  /** The connections of a service that runs. */
-  readonly connections: number;
-  /** The schemas that would be dropped. */
-  readonly schemas: readonly string[];
-};
-
-/** Finds what keeps modules from being removed. */
-export async function findObstacles(client: pg.Client, chosen: readonly Module[]): Promise<Obstacles> {
-  return inTransaction(client, async () => {
-    const modules = await asInstalled(client, chosen);
-    // Names are then written with their schemas.
-    await client.query("set local search_path = ''");
-    const schemas = schemasOf(modules);
-    const functions = modules.flatMap(({ callerFunctions }) => callerFunctions);
-    const dependents = await client.query<Dependent>(DEPENDENTS, [schemas, functions, EVENT_TRIGGERS]);
-    const mentions = await client.query<Dependent>(MENTIONS, [schemasOf(MODULES), mentionOf(schemas, functions)]);
-    const connections = await client.query(
-      "select count(*)::integer as count from pg_stat_activity where datname = current_database() and usename = any ($1)",
-      [await loginsOf(client, MODULES)],
-    );
-    return {
-      dependents: dependents.rows,
-      mentions: mentions.rows,
-      hooks: modules.some(({ name }) => name === "auth") ? await hooksOf(client) : [],
-      neededBy: await dependentModules(client, modules),
-      connections: connections.rows[0].count,
-      schemas: modules.flatMap((module) => module.schemas),
-    };
-  });
-}
-
-async function hooksOf(client: pg.Client): Promise<readonly Dependent[]> {
-  const { rows } = await client.query<Dependent>(`
-    select format('hook %s: %s', point, function) as object, '' as sql, format('select auth.use_hook(%L, null)', point) as undo
-    from auth_private.hooks
-    union all
-    select format('table of users: %s', confrelid::regclass), '', 'select auth.use_users(null)'
-    from pg_constraint where conrelid = 'auth_private.accounts'::regclass and conname = 'accounts_user_id_fkey'
-    order by object`);
-  return rows;
-}
-
 /** A schema `auth` of something else stays. */
-const asInstalled = async (client: pg.Client, chosen: readonly Module[]): Promise<readonly Module[]> =>
+export const asInstalled = async (client: pg.Client, chosen: readonly Module[]): Promise<readonly Module[]> =>
   (await modulesFor(client)).filter(({ name }) => chosen.some((module) => module.name === name));
-
-/** Every module needs `caller`, and no other one. */
-async function dependentModules(client: pg.Client, removed: readonly Module[]): Promise<readonly string[]> {
-  if (!removed.some(({ name }) => name === "caller")) return [];
-  const installed = (await readModules(client, { modules: [] })).filter(({ version }) => version !== null);
-  return installed.map(({ name }) => name).filter((name) => !removed.some((module) => module.name === name));
-}
 
 /**
  * Removes modules with everything in their schemas, their rows in the ledger, their logins, and, with `caller`, the ledger and the
@@ -146,14 +77,14 @@ async function dropPublication(client: pg.Client): Promise<void> {
   await client.query("drop publication if exists content_changes");
 }
 
-const EVENT_TRIGGERS = ["announce_schema_change", "announce_schema_drop", "protect_published_writes"];
+export const EVENT_TRIGGERS = ["announce_schema_change", "announce_schema_drop", "protect_published_writes"];
 
 /** With `caller` the ledger goes. */
-const schemasOf = (modules: readonly Module[]): readonly string[] =>
+export const schemasOf = (modules: readonly Module[]): readonly string[] =>
   modules.flatMap(({ name, schemas }) => (name === "caller" ? [...schemas, "content_service"] : schemas));
 
 /** The logins of modules in this database that the service has made. */
-async function loginsOf(client: pg.Client, modules: readonly Module[]): Promise<readonly string[]> {
+export async function loginsOf(client: pg.Client, modules: readonly Module[]): Promise<readonly string[]> {
   const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
   const names = modules.flatMap(({ logins }) => logins.map((kind) => loginName(here[0]!.name, kind)));
   const { rows } = await client.query<{ name: string }>(

@@ -7,12 +7,11 @@ import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import { isLost, isOfStandby, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
 import { Batch, type NamedStatement, type Result } from "../wire/batch.ts";
 import { cancelRequest, untilReady } from "../wire/connection.ts";
-import { SLOW } from "./activity.ts";
 import { REPLAYED, replayedIn } from "./identity.ts";
 import type { ConnectionPool, PooledConnection } from "./pool.ts";
 import type { TransactionOptions, Work } from "./transaction-plan.ts";
 
-type ExecutionsOptions = Pick<TransactionOptions, "pool" | "admission" | "sharedReads" | "times" | "slow">;
+type ExecutionsOptions = Pick<TransactionOptions, "pool" | "admission" | "sharedReads" | "times" | "onSlow">;
 
 /** One statement that only reads, with its settings, and was quick until now. */
 type Read = {
@@ -101,9 +100,9 @@ export class Executions {
 
   /** The results are complete. */
   note(milliseconds: number, { statements, first, last }: Work): void {
-    const { times, slow } = this.options;
+    const { times, onSlow } = this.options;
     times?.run.observe(milliseconds / 1000);
-    if (milliseconds >= SLOW) slow?.add(statements.slice(first, last), milliseconds);
+    if (milliseconds >= SLOW) onSlow?.(statements.slice(first, last), milliseconds);
   }
 
   /** What a failed transaction rejects with. Reports the failure. */
@@ -365,6 +364,9 @@ const POSITION: NamedStatement = {
   values: [],
   name: "position",
 };
+
+/** Milliseconds from which a transaction is slow. */
+export const SLOW = 100;
 
 /** A read on a shared connection is late after so many times `sharedReads`. */
 const LATE = 4;

@@ -5,7 +5,7 @@ import type { Role, Setting } from "../catalog/catalog.ts";
 import { countedNetworksOf } from "../network.ts";
 import { forPairs } from "../pair-cache.ts";
 import type { NamedStatement, Result, Statement } from "../wire/batch.ts";
-import type { Trial } from "./trial.ts";
+import type { Trial } from "./run-options.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {

@@ -1,4 +1,5 @@
 import type { CommitPosition, Reading } from "../replicas/reading.ts";
+import type { Result, Statement } from "../wire/batch.ts";
 import type { CancelSignal } from "../wire/connection.ts";
 
 /** How the statements of a caller are framed to be one transaction. */
@@ -31,4 +32,13 @@ export type RunOptions = FrameOptions & {
   readonly onReplayed?: (lsn: bigint | null) => boolean;
   /** Receives the position of the commit, if there are replicas. */
   readonly written?: CommitPosition | undefined;
+};
+
+export type Run = (statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
+
+/** A request that an operator tries: it runs each transaction in its own way. */
+export type Trial = {
+  /** Who tries it: `user 3` */
+  readonly operator: string;
+  run(statements: readonly Statement[], options: RunOptions, run: Run): Promise<Result[]>;
 };

@@ -14,7 +14,6 @@ import type { ReplicationOptions } from "../replicas/reader.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { CancelSignal } from "../wire/connection.ts";
-import type { SlowTransactions } from "./activity.ts";
 import { type Identity, settingsStatement, withSettings } from "./identity.ts";
 import type { ConnectionPool, PoolOptions } from "./pool.ts";
 import type { FrameOptions, RunOptions } from "./run-options.ts";
@@ -48,8 +47,8 @@ export type TransactionOptions = ReplicationOptions & {
   readonly times?: { readonly wait: Times; readonly run: Times };
   /** Called with what a caller runs, before it is run. */
   readonly onRun?: (identity: Identity, statements: readonly Statement[]) => void;
-  /** Keeps the slow ones; absent where nothing shows them. */
-  readonly slow?: SlowTransactions;
+  /** Called with those that took at least SLOW milliseconds. */
+  readonly onSlow?: (statements: readonly Statement[], milliseconds: number) => void;
 };
 
 /** An error that the database has raised, with what it was doing. */

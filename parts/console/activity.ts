@@ -1,16 +1,18 @@
 import { type Advice, LEVELS } from "../../db/findings/finding.ts";
-import { type Activity, SLOW, type SlowTransaction, type StatementStatistics } from "../../db/transaction/activity.ts";
+import { SLOW } from "../../db/transaction/execution.ts";
 import { type Html, html, records, stampOf } from "../../gate/pages/html.ts";
 import type { KeptMail } from "../../rest-gateway/auth/mail/mails.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
-import { PREFIX, parseMetrics } from "../../telemetry/metrics.ts";
+import { PREFIX } from "../../telemetry/metrics.ts";
 import { LOOKS } from "./access.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View, ViewInput } from "./console.ts";
 import { EVENTS, latestEvents } from "./events.ts";
 import { MAIL, mailsTable } from "./mail.ts";
+import { parseMetrics } from "./metrics-text.ts";
 import { countText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
+import type { Activity, SlowTransaction, StatementStatistics } from "./statements.ts";
 
 export type ActivityOptions = {
   /** Null where the advisor is off, or has not run yet. */

@@ -1,8 +1,9 @@
-import type { Activity, RunningStatement } from "../../db/transaction/activity.ts";
 import { type Html, html, records, table } from "../../gate/pages/html.ts";
-import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
+import { PREFIX, type Sample } from "../../telemetry/metrics.ts";
 import type { View } from "./console.ts";
+import { parseMetrics } from "./metrics-text.ts";
 import { CONSOLE } from "./path.ts";
+import type { Activity, RunningStatement } from "./statements.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */

@@ -1,8 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Table } from "../../db/catalog/catalog.ts";
 import { callerRoles } from "../../db/catalog/exposure.ts";
-import { readActivity } from "../../db/transaction/activity.ts";
-import { Trial } from "../../db/transaction/trial.ts";
 import { operatorAccess } from "../../gate/operations/operator.ts";
 import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
 import { assetsIn } from "../../pages/assets.ts";
@@ -27,7 +25,9 @@ import { mailView } from "./mail.ts";
 import { CONSOLE } from "./path.ts";
 import { schemaView } from "./schema.ts";
 import { ConsoleSessions } from "./session.ts";
+import { readActivity, SlowTransactions } from "./statements.ts";
 import { readIndexes, readSizes } from "./storage.ts";
+import { ExplainedTrial } from "./trial.ts";
 import { type Tried, type TryOptions, tryView } from "./try.ts";
 import { usersView } from "./users.ts";
 import { whyView } from "./why.ts";
@@ -101,6 +101,8 @@ function createConsole(core: Core): HttpInterface {
     loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
   });
   const readStatements = () => readActivity(database.catalog);
+  const slow = new SlowTransactions();
+  database.onSlow = (...transaction) => slow.add(...transaction);
   const waitingTasks = async () => tasks?.countWaiting() ?? null;
   const live = liveView({ metrics, activity: readStatements, waitingTasks });
   const send = adminSender(core);
@@ -110,7 +112,7 @@ function createConsole(core: Core): HttpInterface {
   const activity = activityView({
     ...{ advice, metrics, waitingTasks, activity: readStatements, send },
     failedTasks: async (limit) => tasks?.failed(limit) ?? [],
-    slow: () => database.slow.all,
+    slow: () => slow.all,
     mails: mail && ((total) => mail.kept(total)),
   });
   const { isOperator } = operatorAccess(config);
@@ -145,7 +147,7 @@ function adminSender({ auth, callers, pipeline }: Core): SendRequest | null {
 /** Sends requests of the console through a pipeline that has the interfaces of the service, and the chosen caller. */
 function trialSender({ callers, pipeline }: Core) {
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
-    const trial = new Trial(operator, keepsChanges);
+    const trial = new ExplainedTrial(operator, keepsChanges);
     const phases = new Phases();
     const { listener } = pipeline("data", { identify: (sent) => callers.identifyAs(sent, { caller, trial }) }, phases);
     const start = performance.now();

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { NETWORKS_PER_SITE } from "../../db/network.ts";
 import { Clients } from "../../gate/limits/clients.ts";
-import { Metrics, parseMetrics } from "../../telemetry/metrics.ts";
+import { parseMetrics } from "../../parts/console/metrics-text.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
 
 /** Clients with 60 requests a minute, one a second, on a clock that the test advances. */
 function clientsWith60(max?: number) {

@@ -2,7 +2,8 @@ import pino from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Redis } from "../../gate/process/redis.ts";
 import { RedisPeers } from "../../gate/process/redis-peers.ts";
-import { Metrics, parseMetrics } from "../../telemetry/metrics.ts";
+import { parseMetrics } from "../../parts/console/metrics-text.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { POLL } from "../support/until.ts";
 

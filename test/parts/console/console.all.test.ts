@@ -2,7 +2,7 @@ import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Role, Schema } from "../../../db/catalog/catalog.ts";
 import { callerRoles } from "../../../db/catalog/exposure.ts";
-import { parseMetrics } from "../../../telemetry/metrics.ts";
+import { parseMetrics } from "../../../parts/console/metrics-text.ts";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../../support/console-client.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { DEMO } from "../../support/demo.ts";

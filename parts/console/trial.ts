@@ -1,5 +1,5 @@
-import type { Result, Statement, Value } from "../wire/batch.ts";
-import type { RunOptions } from "./run-options.ts";
+import type { Run, RunOptions, Trial } from "../../db/transaction/run-options.ts";
+import type { Result, Statement, Value } from "../../db/wire/batch.ts";
 
 /** A statement of a trial. */
 export type TriedStatement = {
@@ -16,10 +16,8 @@ export type TriedTransaction = {
   milliseconds: number | null;
 };
 
-type Run = (statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
-
 /** A request that an operator tries: its statements are also explained, and its changes are rolled back unless they are kept. */
-export class Trial {
+export class ExplainedTrial implements Trial {
   readonly transactions: TriedTransaction[] = [];
   /** Who tries it: `user 3` */
   readonly operator: string;

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { Statement } from "../wire/batch.ts";
+import type { Statement } from "../../db/wire/batch.ts";
 
 /** A statement that the database is running. */
 export type RunningStatement = {
@@ -69,8 +69,6 @@ export type SlowTransaction = {
   readonly last: number;
 };
 
-/** Milliseconds from which a transaction is slow. */
-export const SLOW = 100;
 const MAX_STATEMENTS = 100;
 const MAX_TEXT = 10_000;
 
