@@ -3,10 +3,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Configured } from "../app/configured.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
-import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { appliedText } from "./command.ts";
+import { applyCurrent } from "./current-migration.ts";
 import { watchFiles } from "./file-watcher.ts";
 import { databaseTypes } from "./types.ts";
 

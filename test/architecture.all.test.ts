@@ -40,7 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "config",
   ],
   // For tests of applications: it starts the service, and no other folder imports it.
-  kit: ["server.ts", "service", "app", "rest-gateway", "gate", "identity", "db", "config"],
+  kit: ["server.ts", "service", "cli", "app", "rest-gateway", "gate", "identity", "db", "config"],
   service: [
     "app",
     "pages",
@@ -86,9 +86,17 @@ const OPENERS = [ROOT, "cli/content-service.ts", "cli/open-parts.ts"];
 /** What parts may import of the composition and of the commands. */
 const FOR_PARTS = [
   ...["service/part.ts", "service/core.ts"],
-  ...["command", "file-watcher", "migration-notes", "module", "open-core", "open-parts"].map(
-    (name) => `cli/${name}.ts`,
-  ),
+  ...[
+    "base",
+    "command",
+    "current-migration",
+    "file-watcher",
+    "includes",
+    "migration-notes",
+    "module",
+    "open-core",
+    "open-parts",
+  ].map((name) => `cli/${name}.ts`),
 ];
 
 test("no file of the core imports a part, and a part imports another one only if it needs it", async () => {

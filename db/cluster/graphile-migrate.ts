@@ -1,17 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Logger } from "@graphile/logger";
-import { commit, compile, migrate, type Settings, uncommit } from "graphile-migrate";
+import { compile, migrate, type Settings } from "graphile-migrate";
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
 import type pg from "pg";
 import type { PoolClient } from "pg";
 import { atPrimary } from "../wire/primary.ts";
-import { announceSchema, withClient as connected } from "./client.ts";
-import { checkIncludes, includedBySchema } from "./includes.ts";
+import { withClient as connected } from "./client.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
-import { type Committed, CURRENT, committedAfter, schemaOf } from "./migrations-folder.ts";
-import { withMissingRights } from "./missing-rights.ts";
-import { forget, hasTried, remember, runTried } from "./tried-statements.ts";
+import { type Committed, CURRENT, committedAfter } from "./migrations-folder.ts";
+import { forget, hasTried, runTried } from "./tried-statements.ts";
 
 /** Receives the log of graphile-migrate; `level` is its severity. */
 export type MigrationLog = (level: string, message: string) => void;
@@ -34,31 +32,6 @@ export async function runCommitted(databaseUrl: string, log: MigrationLog, folde
     .finally(() => closePools(url));
 }
 
-/**
- * Runs the committed migrations, and then the statements of `current.sql` that are new to the database; `again`, all of them. Returns
- * how many were left to run. Rejects with MigrationFailure.
- */
-export async function applyCurrent(
-  databaseUrl: string,
-  log: MigrationLog,
-  folder: string,
-  again = false,
-): Promise<number> {
-  await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
-  await runCommitted(databaseUrl, log, folder);
-  const text = await expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
-  const run = async (client: pg.Client) => {
-    const { rows } = await client.query("select pg_try_advisory_lock($1) as taken", [LOCK]);
-    if (!rows[0].taken) throwExplained(new Error(BUSY));
-    const left = await runTried(client, { file: CURRENT, text }, (statements) => remember(client, statements), again);
-    await announceSchema(client);
-    return left;
-  };
-  return connected(databaseUrl, run).catch(async (error) => {
-    throw await withMissingRights(error, databaseUrl, true);
-  });
-}
-
 /** Where `current.sql` has been tried, graphile-migrate cannot run what was committed from it. */
 async function runTriedMigrations(client: pg.Client, folder: string): Promise<void> {
   if (!(await hasTried(client))) return;
@@ -77,34 +50,6 @@ async function runTriedMigration(client: pg.Client, { file, name, hash, previous
     ]);
     await forget(client, statements);
   });
-}
-
-type Urls = { readonly database: string; readonly shadow: string; readonly root: string };
-
-/**
- * Commits `current.sql` as the next migration, after all migrations have succeeded on the empty database `shadow`. The login
- * of `root` may drop and create that database.
- */
-export async function commitMigration(urls: Urls, message: string, log: MigrationLog, folder: string): Promise<void> {
-  await commit(withShadow(urls, log, folder), message)
-    .catch(async (error) => {
-      throw await explained(error, urls.database, CURRENT, folder);
-    })
-    .finally(() => closePools(urls.database, urls.shadow, urls.root));
-}
-
-/** Moves the latest committed migration back to `current.sql`, which must be empty. Rejects with MigrationFailure. */
-export async function uncommitMigration(urls: Urls, log: MigrationLog, folder: string): Promise<void> {
-  await migrate(settings(urls.database, log, folder))
-    .then(() => uncommit(withShadow(urls, log, folder)))
-    .catch(throwExplained)
-    .finally(() => closePools(urls.database, urls.shadow, urls.root));
-}
-
-/** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
-export async function compileSchema(databaseUrl: string, folder: string): Promise<string> {
-  await includedBySchema(schemaOf(folder));
-  return expanded(await readFile(join(schemaOf(folder), "schema.sql"), "utf8"), databaseUrl, folder);
 }
 
 /** Remembers which migration runs, from the log. */
@@ -126,13 +71,10 @@ class RunningFile {
 /** graphile-migrate's error for a committed migration that has been changed. */
 const CHANGED = /^Hash for (?:.*\/)?(\S+) does not match/;
 
-/** graphile-migrate's lock. Released when the connection ends. */
-const LOCK = "4727445306447283";
-
 /** graphile-migrate's error while another process holds its lock. */
-const BUSY = "Failed to get exclusive lock";
+export const BUSY = "Failed to get exclusive lock";
 
-function throwExplained(error: Error): never {
+export function throwExplained(error: Error): never {
   if (error.message === BUSY)
     throw new MigrationFailure(
       "another command or service is migrating this database: try again when it has finished.",
@@ -145,7 +87,7 @@ function throwExplained(error: Error): never {
   );
 }
 
-async function explained(error: unknown, url: string, name: string, folder: string): Promise<unknown> {
+export async function explained(error: unknown, url: string, name: string, folder: string): Promise<unknown> {
   const { message } = error as Error;
   if (message === BUSY || CHANGED.test(message)) throwExplained(error as Error);
   const path = name === CURRENT ? join(folder, name) : join(folder, "committed", name);
@@ -154,18 +96,14 @@ async function explained(error: unknown, url: string, name: string, folder: stri
   return explainFailure(error, url, { file: name, text });
 }
 
-/** `current.sql` with its includes. */
-export const readCurrent = async (databaseUrl: string, folder: string): Promise<string> =>
-  expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
-
 /** The SQL with its includes. */
-const expanded = async (written: string, url: string, folder: string): Promise<string> =>
+export const expanded = async (written: string, url: string, folder: string): Promise<string> =>
   compile(
     settings(url, () => {}, folder),
     written,
   );
 
-const settings = (databaseUrl: string, log: MigrationLog, migrationsFolder: string): Settings => ({
+export const settings = (databaseUrl: string, log: MigrationLog, migrationsFolder: string): Settings => ({
   connectionString: databaseUrl,
   // graphile-migrate requires a different one, even when no database is created or dropped.
   rootConnectionString: `${databaseUrl}#root`,
@@ -175,17 +113,11 @@ const settings = (databaseUrl: string, log: MigrationLog, migrationsFolder: stri
   logger: new Logger(() => (level, message) => log(level, message)),
 });
 
-const withShadow = ({ database, shadow, root }: Urls, log: MigrationLog, folder: string): Settings => ({
-  ...settings(database, log, folder),
-  shadowConnectionString: shadow,
-  rootConnectionString: root,
-});
-
 /**
  * Closes the connections that graphile-migrate keeps after use, and resolves when they are closed. If the server stopped
  * while one is open, graphile-migrate would end the process.
  */
-async function closePools(...urls: readonly string[]): Promise<void> {
+export async function closePools(...urls: readonly string[]): Promise<void> {
   // Each pool has one connection, so withClient gets the connection that the migrations used.
   const clients = await Promise.allSettled(
     urls.map((url) => withClient(url, { logger: new Logger(() => () => {}) } as never, watchEnd)),

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { statementsOf } from "../sql-tokens.ts";
@@ -8,6 +9,15 @@ export const CURRENT = "current.sql";
 
 /** The folder `db/schema/` of an application. A folder of migrations has `committed/`, `current.sql`, and `fixtures`, a link to that. */
 export const schemaOf = (folder: string): string => join(folder, "fixtures");
+
+/**
+ * The folder `base` in `db/` of an application: SQL of what a database had before the application, such as that of pg_dump. Null if
+ * there is none. It runs only on new databases of tests and of `migrate check` and `commit`.
+ */
+export function baseOf(home: string): string | null {
+  const folder = join(home, "base");
+  return existsSync(folder) ? folder : null;
+}
 
 /** The committed migrations in order, as graphile-migrate stores them: `000014-posts-have-subtitles.sql` → `000014.sql` */
 export async function committedIn(folder: string): Promise<readonly string[]> {

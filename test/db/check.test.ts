@@ -1,6 +1,6 @@
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
-import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
+import { compileSchema } from "../../cli/current-migration.ts";
 import { installModules } from "../../db/cluster/migrate.ts";
 import { describeDatabase, differences } from "../../parts/development/migrations/describe.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";

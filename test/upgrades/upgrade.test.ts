@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { withoutMetaCommands } from "../../db/cluster/base.ts";
+import { withoutMetaCommands } from "../../cli/base.ts";
 import { describeDatabase, differences } from "../../parts/development/migrations/describe.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
-import { DUMP_ARGUMENTS } from "../../../db/cluster/base.ts";
+import { DUMP_ARGUMENTS } from "../../../cli/base.ts";
 import { rolesOfCallers } from "../../../db/existing/preparation.ts";
 import { SUPABASE_PUBLICATION } from "../../../db/existing/survey-queries.ts";
 import { FIXTURES, manifestFor, type NewFile } from "../new-files.ts";

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { DUMP_ARGUMENTS } from "../../../cli/base.ts";
 import { variablesOf } from "../../../config/config.ts";
-import { DUMP_ARGUMENTS } from "../../../db/cluster/base.ts";
 import type { Role, Setting, Survey } from "../../../db/existing/survey.ts";
 import { SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
 

@@ -2,8 +2,8 @@
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CommandError, defineCommand, TEXT } from "../../../cli/command.ts";
+import { commitMigration } from "../../../cli/current-migration.ts";
 import { writeNotes } from "../../../cli/migration-notes.ts";
-import { commitMigration } from "../../../db/cluster/graphile-migrate.ts";
 import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import { addBreaking, changelogOf } from "./application-changelog.ts";
 import { compareSchema, incompleteIn, withModules } from "./compare.ts";

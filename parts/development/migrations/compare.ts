@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import type pg from "pg";
+import { installWithBase } from "../../../cli/base.ts";
+import { applyCurrent, compileSchema } from "../../../cli/current-migration.ts";
+import { notIncluded } from "../../../cli/includes.ts";
 import { COMMAND } from "../../../config/command.ts";
-import { baseOf, installWithBase } from "../../../db/cluster/base.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
-import { applyCurrent, compileSchema } from "../../../db/cluster/graphile-migrate.ts";
-import { notIncluded } from "../../../db/cluster/includes.ts";
 import { type Installation, migrate } from "../../../db/cluster/migrate.ts";
 import { explainFailure } from "../../../db/cluster/migration-failure.ts";
-import { schemaOf } from "../../../db/cluster/migrations-folder.ts";
+import { baseOf, schemaOf } from "../../../db/cluster/migrations-folder.ts";
 import type { ModuleChoice } from "../../../db/cluster/modules.ts";
 import type { Finding } from "../../../db/findings/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";

@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import pg from "pg";
 import type { Configured } from "../../../app/configured.ts";
-import { baseOf, installWithBase } from "../../../db/cluster/base.ts";
+import { installWithBase } from "../../../cli/base.ts";
+import { readCurrent } from "../../../cli/current-migration.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
-import { readCurrent } from "../../../db/cluster/graphile-migrate.ts";
 import { migrate } from "../../../db/cluster/migrate.ts";
+import { baseOf } from "../../../db/cluster/migrations-folder.ts";
 import type { ModuleChoice } from "../../../db/cluster/modules.ts";
 import { provisionLogins } from "../../../db/cluster/provision.ts";
 import { type Finding, onOneLine, sorted } from "../../../db/findings/finding.ts";

@@ -15,6 +15,7 @@ import {
   readSettings,
   withOwner,
 } from "../../../cli/command.ts";
+import { applyCurrent, uncommitMigration } from "../../../cli/current-migration.ts";
 import { watchFiles } from "../../../cli/file-watcher.ts";
 import { removeNotes } from "../../../cli/migration-notes.ts";
 import { inModuleColumns } from "../../../cli/module.ts";
@@ -24,7 +25,6 @@ import type { Environment } from "../../../config/config.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import { runningUrl } from "../../../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
-import { applyCurrent, uncommitMigration } from "../../../db/cluster/graphile-migrate.ts";
 import { installModules } from "../../../db/cluster/migrate.ts";
 import { MigrationFailure } from "../../../db/cluster/migration-failure.ts";
 import { readMigrationState } from "../../../db/cluster/migration-state.ts";

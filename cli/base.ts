@@ -1,20 +1,11 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { MODULES } from "../modules/modules.ts";
-import { withClient } from "./client.ts";
-import { installModules } from "./migrate.ts";
-import { explainFailure, MigrationFailure } from "./migration-failure.ts";
-import { MODULES_FOLDER, type ModuleChoice } from "./modules.ts";
-
-/**
- * The folder `base` in `db/` of an application: SQL of what a database had before the application, such as that of pg_dump. Null if
- * there is none. It runs only on new databases of tests and of `migrate check` and `commit`.
- */
-export function baseOf(home: string): string | null {
-  const folder = join(home, "base");
-  return existsSync(folder) ? folder : null;
-}
+import { withClient } from "../db/cluster/client.ts";
+import { installModules } from "../db/cluster/migrate.ts";
+import { explainFailure, MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { MODULES_FOLDER, type ModuleChoice } from "../db/cluster/modules.ts";
+import { MODULES } from "../db/modules/modules.ts";
 
 /**
  * Installs the modules in a new database, and loads the base of the application. The base may use the modules, so they come first,

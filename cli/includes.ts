@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { similarTo } from "../catalog/similar.ts";
-import { MigrationFailure } from "./migration-failure.ts";
+import { similarTo } from "../db/catalog/similar.ts";
+import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 
 /** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include posts/access.sql` */
 const INCLUDE = /^--![ \t]*include[ \t]+(.*\.sql)[ \t]*$/;
