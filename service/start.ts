@@ -6,23 +6,14 @@ import { NO_APPLICATION } from "../app/load.ts";
 import { cacheMemory } from "../cache/cache.ts";
 import type { Config } from "../config/config.ts";
 import { maskedSettings } from "../config/masked.ts";
-import type { ChangeFeed } from "../db/changes/feed.ts";
 import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { mistakeIn } from "../db/errors.ts";
-import { Clients, RateLimit } from "../gate/limits/clients.ts";
-import { ConnectionLimit, SendTimeout } from "../gate/limits/connection-limits.ts";
-import { LimitLog } from "../gate/limits/limit-log.ts";
-import { SharedRates } from "../gate/limits/shared-rates.ts";
-import { Turns } from "../gate/limits/turns.ts";
-import { UpgradeGate } from "../gate/limits/upgrade-gate.ts";
 import { adminInterface } from "../gate/operations/admin.ts";
-import { metricsText, RequestMetrics } from "../gate/operations/metrics.ts";
+import { metricsText } from "../gate/operations/metrics.ts";
 import { operatorAccess } from "../gate/operations/operator.ts";
-import { allowsOrigin } from "../gate/pipeline/cors.ts";
-import { addressReader, trustOf } from "../gate/pipeline/exchange.ts";
-import { type AlwaysOnInterface, type HttpEnvelope, type HttpInterface, Pipeline } from "../gate/pipeline/pipeline.ts";
-import { HttpServer, KEEP_ALIVE, urlOf } from "../gate/process/server.ts";
+import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
+import { KEEP_ALIVE } from "../gate/process/server.ts";
 import type { Running } from "../gate/process/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
@@ -32,6 +23,7 @@ import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
 import { type App, createApp } from "./app.ts";
+import { Gate } from "./gate.ts";
 import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { type Limits, withLimits } from "./limits.ts";
@@ -40,7 +32,7 @@ import type { Core, Part } from "./part.ts";
 import { coreOf } from "./part-core.ts";
 import { type OpenParts, openEarly, openParts } from "./parts.ts";
 import { reloadSettings } from "./reload-settings.ts";
-import { applicationRoutes, httpRoutes, OF_STARTING, refuseClashes, socketRoutes } from "./routes.ts";
+import { applicationRoutes, httpRoutes, OF_STARTING, refuseClashes } from "./routes.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -91,17 +83,12 @@ export async function startService(config: Config, log: Logger, options: StartOp
   refuseClashes(application, parts);
   const listensLast = config.takeover !== "" || options.listensLast === true;
   let app: App | null = null;
-  const addressOf = addressReader(config.trustProxy);
-  const clients = new Clients();
-  const limitLog = new LimitLog(log);
-  const onLimit = limitLog.report;
-  const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
   const onInternalError = (err: unknown, requestId: string) => {
     const mistake = mistakeIn(err);
     log.error({ requestId, ...(mistake === null && { err }) }, mistake ?? "unhandled error");
   };
   const access = operatorAccess(config);
-  const health = serviceHealth({ state: () => pipeline.state, access, app: () => app! });
+  const health = serviceHealth({ state: () => gate.pipeline.state, access, app: () => app! });
   const metrics = new Metrics();
   const readMetrics = metricsText(metrics);
   if (options.ownsProcess) addProcess(metrics);
@@ -109,17 +96,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   let core: Core | null = null;
   let opened: OpenParts | undefined;
-  const base = { config, application, parts, state: () => pipeline.state, core: () => core, onInternalError };
-  const early = openEarly({ ...base, url: () => url }, admin === null);
-  const turns = new Turns({ time: limited.maxQueueTime, running: Math.max(2, Math.floor(limited.dbPoolShort / 2)) });
-  const pipeline = new Pipeline({
-    log,
-    metrics: new RequestMetrics(metrics),
-    tracer,
-    onLimit,
-    corsOrigins: config.corsOrigins,
-    rateLimit,
-    turns: { of: turns, addressOf },
+  const base = { config, application, parts, state: () => gate.pipeline.state, core: () => core, onInternalError };
+  const early = openEarly({ ...base, url: () => gate.url }, admin === null);
+  const gate = new Gate({
+    ...{ config, limits: () => limited, log, metrics, tracer },
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
       { ...OF_STARTING, health: admin ? null : health, pages: early.pages },
       REST,
@@ -127,22 +107,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
       { ...early.errors, ...early.ofParts },
     ),
   });
-  const sendTimeout = new SendTimeout({ timeout: limited.sendTimeout, onLimit, log });
-  const isProxy = trustOf(config.trustProxy);
-  const connections = new ConnectionLimit({
-    limits: () => limited,
-    isProxy: (address) => isProxy(address, 0),
-    clients,
-    onLimit,
-  });
-  const server = new HttpServer(pipeline.listener, (socket) => {
-    const isAdmitted = connections.admits(socket);
-    if (isAdmitted) sendTimeout.watch(socket);
-    return isAdmitted;
-  });
-  const listen = () => server.listen({ host: config.host, port: config.port, isShared: config.takeover !== "" });
-  if (!listensLast) await listen();
-  const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
+  const { addressOf, onLimit, server } = gate;
+  if (!listensLast) await gate.listen();
+  const { url } = gate;
 
   try {
     if (!listensLast) await admin?.listen();
@@ -150,13 +117,13 @@ export async function startService(config: Config, log: Logger, options: StartOp
       ...{ config, limits, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
       ...{ parts, onInternalError },
     });
-    turns.database = app.database;
+    gate.measure(app);
     core = coreOf(app, { ...base, url, log, readMetrics });
     opened = await openParts(core);
     if (listensLast) {
       // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.
       if (!options.defersGraphQL && !options.isDev) await app.graphql?.loadInBackground();
-      await listen();
+      await gate.listen();
       await admin?.listen();
     }
   } catch (error) {
@@ -168,19 +135,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
   }
   const { database, catalog, changes, notifications, tokens, auth, tasks, callers } = app;
   const { graphql, realtime, rest, pages, settings } = app;
-  if (app.redis) clients.share(new SharedRates(app.redis));
-  const sockets = new UpgradeGate(server.node, {
-    routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
-    limits: () => limited,
-    callers,
-    isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
-    addressOf,
-    clients,
-    turns,
-    rateLimit,
-    onLimit,
-    onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
-  });
   const operations = adminInterface({
     metrics: admin || config.metrics ? readMetrics : null,
     settings: () => maskedSettings(settings.current),
@@ -201,17 +155,15 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const ofParts = { ...early.ofParts, ...opened.routes, ...(!admin && opened.operatorRoutes) };
   const { rows, others } = applicationRoutes(application.routes, pages.application, nothing);
   const routes = httpRoutes<HttpInterface>(served, others, application.resources, { ...rows, ...ofParts });
-  pipeline.open(routes, { callers, database });
+  const sockets = gate.open(routes, app);
   cacheMemory.limitTo(limited.cacheMemory);
   settings.follow((changed) => {
     if (changed.logLevel !== limited.logLevel) log.level = changed.logLevel;
     limited = withLimits(changed, limits);
-    pipeline.allowOrigins(changed.corsOrigins);
-    rateLimit.follow(changed.rateLimit);
+    gate.follow(changed);
   });
-  registerMetrics(metrics, { connections, sockets, changes });
-  clients.registerMetrics(metrics, () => rateLimit.limit);
-  limitLog.registerMetrics(metrics);
+  registerFeedMetrics(metrics, changes);
+  cacheMemory.registerMetrics(metrics);
   const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
   const checked = Promise.all([loaded, changes.published]).then(() => opened.settled());
   if (options.ownsProcess) void Promise.resolve(loaded).then(() => setTimeout(settle, SETTLE_MILLISECONDS).unref());
@@ -221,7 +173,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let stopped: Promise<void> | undefined;
   const stop = async () => {
     const { drainDelay, drainTimeout, drainSpread } = limited;
-    pipeline.state = "draining";
+    gate.pipeline.state = "draining";
     if (!isHandedOver) await sleep(drainDelay);
     void sendAway(Math.min(drainSpread, drainTimeout));
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
@@ -236,7 +188,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const handOver = async () => {
     isHandedOver = true;
     void opened.close();
-    pipeline.state = "draining";
+    gate.pipeline.state = "draining";
     admin?.close();
     const isEmpty = server.handOver();
     void app?.instances.leave();
@@ -273,20 +225,6 @@ function settle(): void {
   freeMemoryOfStart();
   // Node writes what it has compiled at the end of a process, unless that is killed. It takes 0.1 s, once for each version.
   flushCompileCache();
-}
-
-type Measured = {
-  readonly connections: ConnectionLimit;
-  readonly sockets: UpgradeGate;
-  readonly changes: ChangeFeed;
-};
-
-/** Registers the metrics that no other module registers. */
-function registerMetrics(metrics: Metrics, { connections, sockets, changes }: Measured): void {
-  metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
-  metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });
-  registerFeedMetrics(metrics, changes);
-  cacheMemory.registerMetrics(metrics);
 }
 
 /** Loaded only where requests are traced. */
