@@ -6,7 +6,7 @@ import { Admission } from "./admission/admission.ts";
 import { ByteBudget, budgetLimits } from "./admission/byte-budget.ts";
 import type { CallerLogin } from "./caller.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
-import { withoutJit } from "./cluster/client.ts";
+import { prepareSession } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
 import type { DatabaseLimits } from "./limits.ts";
@@ -138,7 +138,7 @@ export class Database {
       ...pool(options.listenUrl ?? logins.data, 3),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
-      onConnect: withoutJit,
+      onConnect: prepareSession,
     });
     const onLost = (error: Error) => {
       this.replicas?.doubtPrimary();

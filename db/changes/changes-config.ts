@@ -1,7 +1,7 @@
 import pg from "pg";
 import type { Config } from "../../config/config.ts";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
-import { withClient, withoutJit } from "../cluster/client.ts";
+import { prepareSession, withClient } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
 import type { DatabaseLimits } from "../limits.ts";
 import { quoteIdentifier } from "../sql.ts";
@@ -87,7 +87,6 @@ const LEFT_OUT = "changes of tables are not read, because MODULES leaves out fee
  */
 export async function findChanges(url: string, options: FindOptions): Promise<ChangesConfig> {
   const found = await withClient(url, async (client) => {
-    await withoutJit(client);
     const { rows } = await client.query<{ user: string; database: string; oid: number; isPublished: boolean }>(
       `select coalesce($2, current_user) as user, datname as database, oid,
          exists (select from pg_publication where pubname = $1) as "isPublished"
@@ -197,7 +196,7 @@ export function changesPool(
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
     application_name: "content-service changes",
-    onConnect: withoutJit,
+    onConnect: prepareSession,
     ...(manager === "service" && { options: "-c role=changes_owner" }),
   });
   pool.on("error", onError);

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type pg from "pg";
+import { TEXT_SETTINGS } from "../text-settings.ts";
 import { cancelRequest } from "../wire/connection.ts";
 import { PrimaryClient } from "../wire/primary.ts";
 import { POSTGRES_EPOCH } from "./pgoutput.ts";
@@ -13,7 +14,7 @@ const STATUS_MILLISECONDS = 1000;
 const SILENCE_MILLISECONDS = 15_000;
 
 /** How every value is written, whatever the settings of the server and the login are. */
-const FORMAT = ["DateStyle=ISO", "IntervalStyle=postgres", "TimeZone=UTC", "extra_float_digits=1", "bytea_output=hex"];
+const FORMAT = [...TEXT_SETTINGS.map((setting) => setting.join("=")), "TimeZone=UTC"];
 
 /** Receives what the server streams, in order. While a promise that it returns is pending, nothing more is received. */
 export type StreamHandler = {

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { TEXT_SETTINGS } from "../text-settings.ts";
 import { findPrimary, PrimaryClient } from "../wire/primary.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
@@ -12,6 +13,7 @@ export async function withClient<T>(connectionString: string, callback: (client:
   const client = new PrimaryClient({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
   await client.connect().catch(failed);
   try {
+    await prepareSession(client);
     return await callback(client);
   } finally {
     await client.end();
@@ -19,12 +21,20 @@ export async function withClient<T>(connectionString: string, callback: (client:
 }
 
 /**
- * Turns off just-in-time compilation, for statements that read pg_catalog on a direct connection. PostgreSQL estimates them to cost
- * far more than they do, and then compiles them for a second to run them for milliseconds. Behind a pooler in transaction mode, the
- * setting would stay on a connection that others use.
+ * Just-in-time compilation is for long statements: PostgreSQL estimates those that read pg_catalog to cost far more than they do, and
+ * compiles them for a second to run them for milliseconds.
  */
-export async function withoutJit(client: pg.ClientBase): Promise<void> {
-  await client.query("set jit = off");
+const OWN_SETTINGS = [...TEXT_SETTINGS, ["jit", "off"], ["idle_session_timeout", "0"]]
+  .map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`)
+  .join(", ");
+
+/**
+ * Gives a direct connection the settings that the statements of the service need. Behind a pooler in transaction mode, where the process
+ * id is made up, they would stay on a connection that others use.
+ */
+export async function prepareSession(client: pg.ClientBase): Promise<void> {
+  const { processID } = client as unknown as { processID: number };
+  await client.query(`select ${OWN_SETTINGS} where pg_catalog.pg_backend_pid() operator(pg_catalog.=) ${processID}`);
 }
 
 /** A host name with several addresses fails with an AggregateError, which has no message itself. */

@@ -1,6 +1,7 @@
 import { type LogFunctionFactory, Logger, runMigrations } from "graphile-worker";
 import pg from "pg";
 import { PrimaryClient } from "../wire/primary.ts";
+import { prepareSession } from "./client.ts";
 
 /** The schema of graphile-worker. */
 export const QUEUE_SCHEMA = "graphile_worker";
@@ -46,6 +47,7 @@ export function queuePool(url: string, max: number, onError: (error: Error) => v
     idleTimeoutMillis: IDLE_MILLISECONDS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+    onConnect: prepareSession,
   });
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));

@@ -27,9 +27,6 @@ const interval: Write = (value) => {
   ${part(sql`extract(hour from ${value})`)}, ${part(sql`extract(minute from ${value})`)}, ${part(sql`extract(second from ${value})`)}) end)`;
 };
 
-/** `\x00ff`, in any `bytea_output`. */
-const hex: Write = (value) => sql`('\\x' || encode(${value}, 'hex'))`;
-
 const listOf =
   (write: Write): Write =>
   (values) => {
@@ -46,7 +43,6 @@ const WRITTEN: readonly (readonly [codec: PgCodec, list: PgCodec, write: Write])
   [TYPES.time, LIST_TYPES.time, time],
   [TYPES.timetz, LIST_TYPES.timetz, asJson],
   [TYPES.interval, LIST_TYPES.interval, interval],
-  [TYPES.bytea, LIST_TYPES.bytea, hex],
 ];
 
 for (const [codec, list, write] of WRITTEN) {

@@ -227,19 +227,4 @@ export function testGraphQLValues(zoo: () => Zoo): void {
       },
     );
   });
-
-  test("values are the same with any settings of the database for their texts", async () => {
-    const cells = zoo().cells.filter(({ type }) => /^(bytea|date|timestamptz?)(\[\])?$/.test(type));
-    const columns = [...new Set(cells.map(({ column }) => column))].join(" ");
-    const read = () => data(`{ cages(orderBy: ID_ASC, first: 1000) { edges { node { ${columns} } } } }`);
-    const before = await read();
-    await zoo().sql(`do $$ begin
-      execute format('alter database %I set bytea_output = escape', current_database());
-      execute format('alter database %I set datestyle = "SQL, DMY"', current_database());
-      perform pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'content-service';
-    end $$`);
-    const shown = async () => (await zoo().rest("rpc/setting_of?name=bytea_output")).json;
-    await expect.poll(shown, { timeout: 60_000 }).toBe("escape");
-    expect(await read()).toEqual(before);
-  });
 }

@@ -24,6 +24,8 @@ create table hidden_blanks (name text, secret text);
 insert into hidden_blanks values ('a', 'b'), (null, null);
 create table gauges (id int primary key, spans spot_row[] not null default '{}', span spot_row);
 insert into gauges values (1, array[row(1, 'a'), row(null, null), null]::spot_row[], row(null, null)), (2, '{}', null);
+alter table gauges enable row level security;
+create policy every_row on gauges using (true);
 create table readings (id int primary key, value float8 not null, list float8[] not null);
 insert into readings values (1, 'NaN', '{Infinity}'), (2, 'Infinity', '{}'), (3, '-Infinity', '{-Infinity}'), (4, 1.5, '{NaN,0,NULL}');
 create table grids (id int primary key, words text[], days date[], docs jsonb[], spans spot_row[], ranges int4range[], moods mood[], labels labels, ids uuid[], lasts interval[], keys hstore[]);
@@ -123,7 +125,6 @@ create function same_text(id bigint) returns text language sql stable as $$ sele
 create function label(depots) returns text language sql stable as $$ select 'depot ' || $1.id $$;
 create function label(trucks) returns text language sql stable as $$ select 'truck ' || $1.id $$;
 
-create function setting_of(name text) returns text language sql stable as $$ select current_setting(name) $$;
 create function nothing(a int) returns setof void language sql volatile as $$ select from generate_series(1, a) $$;
 create procedure vacate(id int) language sql as $$ delete from seats where seats.id = vacate.id $$;
 create aggregate total(int) (sfunc = int4pl, stype = int, initcond = 0);

@@ -62,12 +62,14 @@ export async function each<T>(items: readonly T[], visit: (item: T) => Promise<u
   await Promise.all(Array.from({ length: 4 }, work));
 }
 
-/** Starts one service for all tests of the zoo. */
-export function useZoo(): () => Zoo {
+/** Starts one service for all tests of the zoo, on a database with the settings. */
+export function useZoo(settings: Readonly<Record<string, string>> = {}): () => Zoo {
   let zoo: Zoo;
   beforeAll(async () => {
     const database = await createTestDatabase();
     await fill(database);
+    for (const [name, value] of Object.entries(settings))
+      await database.owner.query(`alter database ${database.name} set ${name} = ${value}`);
     const service = await startTestService(
       {
         ...{

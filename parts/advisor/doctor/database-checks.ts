@@ -7,7 +7,7 @@ import { findChanges, PUBLICATION, warningOf } from "../../../db/changes/changes
 import { noChangesOf, planReplicaIdentities } from "../../../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../../../db/changes/publication-state.ts";
 import { whyNoLogical } from "../../../db/changes/requirements.ts";
-import { withClient, withoutJit } from "../../../db/cluster/client.ts";
+import { withClient } from "../../../db/cluster/client.ts";
 import { shortageOf } from "../../../db/cluster/connections.ts";
 import { whyNoCaller } from "../../../db/cluster/foreign-auth.ts";
 import {
@@ -179,7 +179,6 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
 
 async function* checkGrants(directUrl: string, config: Config): Checks {
   const rows = await withClient(directUrl, async (client) => {
-    await withoutJit(client);
     const { logins } = await setupOf(client, config);
     const read = [config.dbSchemas, logins, config.changesPublication];
     return (await client.query<TableState>(tablesQuery, read)).rows;

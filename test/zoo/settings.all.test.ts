@@ -1,0 +1,29 @@
+import { useZoo } from "./zoo.ts";
+import { testZoo } from "./zoo-tests.ts";
+
+/** Settings of a database that change how text is read and written, or what SQL means. */
+const UNUSUAL = {
+  array_nulls: "off",
+  backslash_quote: "on",
+  bytea_output: "escape",
+  check_function_bodies: "off",
+  client_min_messages: "debug1",
+  datestyle: "'SQL, DMY'",
+  debug_parallel_query: "on",
+  default_transaction_isolation: "'repeatable read'",
+  enable_seqscan: "off",
+  exit_on_error: "on",
+  extra_float_digits: "-10",
+  intervalstyle: "sql_standard",
+  jit: "on",
+  plan_cache_mode: "force_generic_plan",
+  quote_all_identifiers: "on",
+  row_security: "off",
+  search_path: "pg_catalog",
+  standard_conforming_strings: "off",
+  synchronous_commit: "off",
+  transform_null_equals: "on",
+  xmlbinary: "hex",
+};
+
+testZoo(useZoo(UNUSUAL));
