@@ -15,6 +15,7 @@ import { FieldSourcesPlugin } from "./shape/FieldSourcesPlugin.ts";
 import { FilledColumnsPlugin } from "./shape/FilledColumnsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
+import { InheritedTablesPlugin } from "./shape/InheritedTablesPlugin.ts";
 import { JsonScalarPlugin } from "./shape/JsonScalarPlugin.ts";
 import { KeylessTablesPlugin } from "./shape/KeylessTablesPlugin.ts";
 import { MissingRightsPlugin } from "./shape/MissingRightsPlugin.ts";
@@ -69,6 +70,7 @@ export const contractPreset: GraphileConfig.Preset = {
     NamesakesPlugin,
     SpelledNamesPlugin,
     RowFunctionsPlugin,
+    InheritedTablesPlugin,
     UnloggedTablesPlugin,
     IdColumnsPlugin,
     GeneratedColumnsPlugin,

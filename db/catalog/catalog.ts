@@ -98,6 +98,8 @@ export type Table = {
   readonly name: string;
   readonly kind: TableKind;
   readonly owner: string;
+  /** Whether it also has the rows of tables that inherit from it, for which its keys and foreign keys do not hold. */
+  readonly isInherited: boolean;
   readonly comment: string | null;
   readonly columns: ReadonlyMap<string, Column>;
   /** For a view: the key that it inherits through its definition. Empty when there is none. */

@@ -16,6 +16,8 @@ export type RelationRow = {
   readonly rowType: Oid;
   /** The row types of the tables that it inherits from, the first one first. */
   readonly parents: readonly Oid[];
+  /** Whether tables that are no partitions inherit from it. */
+  readonly isInherited: boolean;
   readonly owner: Oid;
   readonly acl: string | null;
   readonly hasRowSecurity: boolean;
@@ -64,6 +66,7 @@ export const RELATIONS = `
       select parent.reltype from pg_inherits as i join pg_class as parent on parent.oid = i.inhparent
       where i.inhrelid = r.oid order by i.inhseqno
     ) as parents,
+    r.kind in ('r', 'f') and exists (select from pg_inherits as i where i.inhparent = r.oid) as "isInherited",
     case when r."isServed" and r.kind in ('v', 'f') then ${isUpdatable("r.oid")} end as writes,
     r.kind = 'v' and (
       exists (select from pg_trigger as t where t.tgrelid = r.oid and t.tgtype & 64 <> 0)

@@ -45,6 +45,7 @@ export function buildTable(
     name: row.name,
     kind,
     owner: grants.roleOf(row.owner),
+    isInherited: row.isInherited,
     comment: row.comment,
     columns: columns.of(row.oid),
     primaryKey: relations.columnNames(row.oid, keys.primaryKeyOf(row.oid)),

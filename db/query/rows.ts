@@ -301,7 +301,9 @@ function fromRelation({ relationship, target }: EmbedPlan, outer: Scope, aliases
     const { schema, name } = relationship.function;
     return { item: sql`${sql.identifier(schema, name)}(${outer.row}) as ${scope.alias}`, scope, join: null };
   }
-  const table = tableAs(target, scope);
+  const all = tableAs(target, scope);
+  // A foreign key leads to the rows of the table alone: those of a table that inherits from it may have the same key.
+  const table = relationship.isToOne && target.isInherited ? sql`only ${all}` : all;
   if (relationship.kind !== "many-to-many")
     return { item: table, scope, join: equal(relationship.columns, outer, scope) };
 

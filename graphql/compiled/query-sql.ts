@@ -151,7 +151,8 @@ class StatementWriter {
 
   #row(read: Row, parent: SQL | null): SQL {
     const members = this.#members(read.members, read.alias);
-    const object = objectOf(members, this.#from(read, parent, ["conditions"]));
+    const one = read.source.table.extensions?.isInherited ? sql`\n  limit 1` : sql.blank;
+    const object = objectOf(members, sql`${this.#from(read, parent, ["conditions"])}${one}`);
     return read.isNonNull ? sql`coalesce(${object}, ${markJson})` : object;
   }
 

@@ -94,25 +94,26 @@ function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] 
   const tagged = parseOrder(table);
   const parts = columns.map((column) => orderOfColumn(table.codec, column));
   // Grafast would order by a unique key whose nulls are not unique.
-  return key.length === 0 && (tagged.length > 0 || table.uniques.length > 0)
-    ? [...parts, orderOfRow(table.codec)]
-    : parts;
+  const isOrdered = key.length > 0 || tagged.length > 0 || table.uniques.length > 0;
+  return isOrdered && !hasKeys(table, key) ? [...parts, orderOfRow(table.codec)] : parts;
 }
 
 function orderOfNames(
   build: GraphileBuild.Build,
-  { codec }: Table,
+  table: Table,
   names: readonly string[],
   key: readonly string[],
 ): readonly OrderOf[] {
   const { inflection } = build;
+  const { codec } = table;
   const values = build.getTypeByName(inflection.orderByType(inflection.tableType(codec))) as GraphQLEnumType;
   const chosen = names.flatMap((name) => values.getValue(name)!.extensions.orders as readonly OrderOf[]);
   // In one direction, Postgres can compare a cursor with all columns at once, and use an index for it.
   const direction = names[0]!.includes("_DESC") ? "DESC" : "ASC";
   return [
     ...chosen,
-    ...(key.length > 0 ? key.map((attribute) => orderOfColumn(codec, { attribute, direction })) : [orderOfRow(codec)]),
+    ...key.map((attribute) => orderOfColumn(codec, { attribute, direction })),
+    ...(hasKeys(table, key) ? [] : [orderOfRow(codec)]),
   ];
 }
 
@@ -125,7 +126,10 @@ export function orderOfColumn(
   return ({ alias }) => ({ fragment: sql`${alias}.${sql.identifier(attribute)}`, codec: type, nullable, ...place });
 }
 
-/** For a table or view without a key. Rows that are equal in all columns have no order. */
+/** Whether each row has a key of its own. */
+const hasKeys = ({ extensions }: Table, key: readonly string[]): boolean => key.length > 0 && !extensions?.isInherited;
+
+/** For rows without a key of their own. Those that are equal in all columns have no order. */
 const orderOfRow =
   (codec: PgCodec): OrderOf =>
   ({ alias }) => ({

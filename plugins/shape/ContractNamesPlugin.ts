@@ -59,7 +59,7 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
         const relations = details.registry.pgRelations[details.codec.name]!;
         const relation = relations[details.relationName]!;
         const others = Object.values(relations).filter(
-          (other) => other!.isReferencee && other!.remoteResource === relation.remoteResource,
+          (other) => other!.isReferencee && other!.remoteResource.codec === relation.remoteResource.codec,
         );
         const isNamed = typeof relation.extensions?.tags?.foreignFieldName === "string";
         return others.length === 1 && !isNamed
