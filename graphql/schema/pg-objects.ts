@@ -187,15 +187,30 @@ export class Labels {
 
   /** The statement that gives an object another GraphQL name. It keeps the comment. */
   renaming(object: PgObject): string {
-    const { kind, name, part } = object;
+    const { kind } = object;
     const comment = this.#rows.get(keyOf(object))?.comment ?? "";
     const tag = kind === "function" || kind === "constraint" ? "@fieldName" : "@name";
-    const given = `${tag} ${part || name}2`;
+    const given = `${tag} ${this.#freeName(object)}`;
     const rest = comment.split("\n").filter((line) => !line.startsWith(`${tag} `));
     const text = `${given}\n${rest.join("\n").trimStart()}`.trim();
     return `comment on ${this.labelOf(object)} is ${pg.escapeLiteral(text)};`;
   }
+
+  /** `a_b2`, `aB3`: the name with a number, different for all that GraphQL spells alike, and not taken however it is spelled. */
+  #freeName({ kind, schema, name, part }: PgObject): string {
+    const own = part || name;
+    const beside = [...this.#rows.values()]
+      .filter((row) => row.kind === kind && (part === "" || (row.schema === schema && row.name === name)))
+      .map((row) => row.part || row.name);
+    const alike = beside.filter((each) => spelled(each) === spelled(own));
+    const taken = new Set(beside.map(spelled));
+    let number = Math.max(2, alike.indexOf(own) + 1);
+    while (taken.has(spelled(`${own}${number}`))) number += alike.length || 1;
+    return `${own}${number}`;
+  }
 }
+
+const spelled = (name: string): string => name.replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();
 
 function tagsOf({ id, kind, schema, name, part, comment }: Row): readonly SmartTag[] {
   if (comment === null) return [];

@@ -370,6 +370,41 @@ test("a schema that cannot be built is tried again, and the log has a line for e
   await reload.close();
 });
 
+/** What a schema of the database, with these plugins, leaves out. */
+async function findFaults(plugins: readonly GraphileConfig.Plugin[] = []) {
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  onTestFinished(() => pool.end());
+  const catalog = await buildCatalog(
+    await parseCatalog(await readCatalog(pool, { schemas: ["public"], extraSearchPath: [] })),
+    1,
+  );
+  const options = {
+    catalog: pool,
+    anonymousRole: "anon",
+    schemas: ["public"],
+    maxPageSize: 100,
+    plugins,
+    nodeIds: false,
+  };
+  return findLeftOut({
+    ...options,
+    relations: () => catalog,
+    readRelations: async () => {},
+    unindexedFilters: "all",
+  });
+}
+
+test("the fixes of columns whose names conflict with one another lead to names that are free", async () => {
+  await dba(
+    'create table spelled (id int primary key, a_b int, "aB" int, "a_B" int, a_b2 int); grant select on spelled to anon;',
+  );
+  const found = await findFaults();
+  expect(found).toHaveLength(2);
+  for (const { fix } of found) await dba(fix!);
+  expect(await findFaults()).toEqual([]);
+  await dba("drop table spelled");
+});
+
 test("a schema that cannot be built names the object, and the statement that takes it out of GraphQL", async () => {
   const plugin: GraphileConfig.Plugin = {
     name: "FaultyPlugin",
@@ -382,26 +417,7 @@ test("a schema that cannot be built names the object, and the statement that tak
       },
     },
   };
-  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  onTestFinished(() => pool.end());
-  const catalog = await buildCatalog(
-    await parseCatalog(await readCatalog(pool, { schemas: ["public"], extraSearchPath: [] })),
-    1,
-  );
-  const options = {
-    catalog: pool,
-    anonymousRole: "anon",
-    schemas: ["public"],
-    maxPageSize: 100,
-    plugins: [plugin],
-    nodeIds: false,
-  };
-  const found = await findLeftOut({
-    ...options,
-    relations: () => catalog,
-    readRelations: async () => {},
-    unindexedFilters: "all",
-  });
+  const found = await findFaults([plugin]);
   expect(found).toMatchObject([
     {
       rule: "graphql-schema",
