@@ -12,6 +12,7 @@ import { loginRequired } from "./errors.ts";
 import type { DatabaseLimits } from "./limits.ts";
 import { registerPools, transactionTimes } from "./pool-metrics.ts";
 import { Replicas } from "./replicas/replicas.ts";
+import { TEXT_SETTINGS } from "./text-settings.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/identity.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 import { type Failure, preRequestOf, type SessionSettings, sessionSettings } from "./transaction/transaction-plan.ts";
@@ -200,13 +201,16 @@ export class Database {
   /** Applies what a new catalog knows about roles and code, and changed settings of sessions. */
   follow(catalog: Catalog, sessions = this.#sessions): void {
     this.#sessions = sessions;
-    const { roles, code } = catalog;
-    const rules = { roles, settings: sessionSettings(sessions), preRequest: preRequestOf(this.#settings, catalog) };
+    const { roles, code, textSettings } = catalog;
+    const settings = sessionSettings(sessions);
+    const preRequest = preRequestOf(this.#settings, catalog);
+    const rules = { roles, settings: [...settings, ...textSettings], preRequest };
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];
     for (const transactions of all) transactions.follow(code, rules);
-    this.replicas?.follow(catalog, rules);
+    // The files of a replica may set what those of the primary do not.
+    this.replicas?.follow(catalog, { ...rules, settings: [...settings, ...TEXT_SETTINGS] });
   }
 
   /** Round trips to the database so far. */

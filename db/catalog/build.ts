@@ -1,3 +1,4 @@
+import { TEXT_SETTINGS } from "../text-settings.ts";
 import { CallerDependence } from "./caller-dependence.ts";
 import type { Catalog, DatabaseFunction, Schema, Table } from "./catalog.ts";
 import { CodeObjects, codeOf } from "./code.ts";
@@ -28,6 +29,7 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
     schemas: buildSchemas(rows, tables, functions, grants, (schema) => compositesOf(schema, relations, types)),
     types: nameTypes(rows.types, rows.schemas),
     roles: buildRoles(rows.roles),
+    textSettings: TEXT_SETTINGS.filter(([name]) => rows.unfitSettings.some((unfit) => unfit.name === name)),
     postgis: rows.extensions.find(({ name }) => name === "postgis")?.schema ?? null,
     notNullDomains: types.notNullDomains(),
     mediaHandlers: mediaHandlersOf(rows.mediaHandlers, relations, types),

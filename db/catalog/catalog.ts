@@ -18,6 +18,8 @@ export type Catalog = {
   readonly types: ReadonlyMap<string, string>;
   /** The roles of the server, to evaluate privileges. */
   readonly roles: ReadonlyMap<string, Role>;
+  /** What transactions must set so that texts are read and written in one way. */
+  readonly textSettings: readonly Setting[];
   /** The schema of PostGIS; null when it is not installed. */
   readonly postgis: string | null;
   /** Domains that are not null, as SQL text like `TypeShape.domain`. */

@@ -1,6 +1,7 @@
 import type { Pool, QueryResult } from "pg";
 import pg from "pg";
 import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
+import { UNFIT } from "../text-settings.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow, KEYS, type KeyRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
@@ -91,6 +92,7 @@ export type CatalogRows = {
   readonly code: readonly CodeRow[];
   readonly executors: readonly { readonly name: string }[];
   readonly extensions: readonly { readonly name: string; readonly schema: string }[];
+  readonly unfitSettings: readonly { readonly name: string }[];
 };
 
 /** The rows as JSON, by part. Two reads of an unchanged database are equal. */
@@ -120,6 +122,7 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
   code: CODE,
   executors: EXECUTORS,
   extensions: EXTENSIONS,
+  unfitSettings: UNFIT,
 };
 
 /**

@@ -4,7 +4,6 @@ import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { countedNetworksOf } from "../network.ts";
 import { forPairs } from "../pair-cache.ts";
-import { TEXT_SETTINGS } from "../text-settings.ts";
 import type { NamedStatement, Result, Statement } from "../wire/batch.ts";
 import type { Trial } from "./run-options.ts";
 
@@ -142,7 +141,7 @@ function settingsText({ fixed, given }: TransactionSettings, statementTimeout: n
 function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
   const isLimited = fixed.some(([name]) => name === "statement_timeout");
   const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
-  const literals = [...fixed, ...TEXT_SETTINGS, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
+  const literals = [...fixed, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
   return selectSettings([...literals, ...names.map(withParameter)]);
 }
 

@@ -12,6 +12,7 @@ import type { Catalog, Role, Setting } from "../catalog/catalog.ts";
 import type { Code } from "../catalog/code.ts";
 import type { ReplicationOptions } from "../replicas/reader.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { TEXT_SETTINGS } from "../text-settings.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { CancelSignal } from "../wire/connection.ts";
 import { type Identity, settingsStatement, withSettings } from "./identity.ts";
@@ -74,7 +75,8 @@ export type CallerRules = {
   readonly preRequest: Statement | null;
 };
 
-export const NO_RULES: CallerRules = { roles: new Map(), settings: [], preRequest: null };
+/** Until there is a catalog, and for transactions that do not follow it. */
+export const NO_RULES: CallerRules = { roles: new Map(), settings: TEXT_SETTINGS, preRequest: null };
 
 /** What a transaction does. */
 export type Work = {
