@@ -178,6 +178,10 @@ export function mayUseTable(catalog: Catalog, role: string, table: Table, privil
   );
 }
 
+/** Whether the role has the privilege on the table itself, which its system columns need. */
+export const mayUseEveryColumn = (catalog: Catalog, role: string, table: Table, privilege: TablePrivilege): boolean =>
+  mayUseWhole(holderOf(catalog, role), table, privilege);
+
 export function mayUseColumn(
   catalog: Catalog,
   role: string,

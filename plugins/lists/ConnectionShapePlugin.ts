@@ -60,7 +60,7 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
             $connection.setLast($lastSize as never);
             $connection.setOffset($skipped as never);
             Object.assign($connection, { cursors: { $after, $before } });
-            dropProbe($connection, $first);
+            dropProbe($connection, $first, $last);
             $connection.getSubplan().apply($order as never);
             return $connection;
           },
@@ -98,16 +98,18 @@ const hasPage = (key: "hasNextPage" | "hasPreviousPage", cursor: "$after" | "$be
 };
 
 /**
- * With `first: 0` one row is read nevertheless, and dropped here, so that hasNextPage is right: Grafast itself would not
- * query the database.
+ * With `first: 0` or `last: 0` one row is read nevertheless, and dropped here, so that hasNextPage or hasPreviousPage is right: Grafast
+ * itself would not query the database.
  */
-function dropProbe($connection: Connection, $first: Step): void {
+function dropProbe($connection: Connection, $first: Step, $last: Step): void {
   const step = $connection as any;
-  const firstId = step.addUnaryDependency($first);
+  const ids = [$first, $last].map(($size) => step.addUnaryDependency($size) as number);
   const stock = step.execute;
   step.execute = function (details: ExecutionDetails<any>) {
     const pages = stock.call(this, details);
-    if (details.values[firstId]!.unaryValue() !== 0) return pages;
-    return pages.map((page: any) => (page?.items.length > 0 ? { ...page, items: [], hasNextPage: true } : page));
+    const [first, last] = ids.map((id) => details.values[id]!.unaryValue());
+    if ((last ?? first) !== 0) return pages;
+    const further = last === 0 ? { hasPreviousPage: true } : { hasNextPage: true };
+    return pages.map((page: any) => (page?.items.length > 0 ? { ...page, items: [], ...further } : page));
   };
 }

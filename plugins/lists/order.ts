@@ -95,7 +95,7 @@ function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] 
   const parts = columns.map((column) => orderOfColumn(table.codec, column));
   // Grafast would order by a unique key whose nulls are not unique.
   const isOrdered = key.length > 0 || tagged.length > 0 || table.uniques.length > 0;
-  return isOrdered && !hasKeys(table, key) ? [...parts, orderOfRow(table.codec)] : parts;
+  return isOrdered && !hasKeys(table, key) ? [...parts, orderOfRow(table)] : parts;
 }
 
 function orderOfNames(
@@ -113,7 +113,7 @@ function orderOfNames(
   return [
     ...chosen,
     ...key.map((attribute) => orderOfColumn(codec, { attribute, direction })),
-    ...(hasKeys(table, key) ? [] : [orderOfRow(codec)]),
+    ...(hasKeys(table, key) ? [] : [orderOfRow(table)]),
   ];
 }
 
@@ -129,15 +129,15 @@ export function orderOfColumn(
 /** Whether each row has a key of its own. */
 const hasKeys = ({ extensions }: Table, key: readonly string[]): boolean => key.length > 0 && !extensions?.isInherited;
 
-/** For rows without a key of their own. Those that are equal in all columns have no order. */
+/** For rows without a key of their own. Those of a view that are equal in all columns have no order; those of a table have places. */
 const orderOfRow =
-  (codec: PgCodec): OrderOf =>
-  ({ alias }) => ({
-    fragment: sql`md5(${readableRow(codec, alias)}::text)` as SQL,
-    codec: TYPES.text,
-    direction: "ASC",
-    nullable: false,
-  });
+  ({ codec, parameters, extensions }: Table): OrderOf =>
+  ({ alias }) => {
+    const place =
+      !parameters && (extensions as any)?.hasPlaces ? sql` || ${alias}.tableoid || ${alias}.ctid` : sql.blank;
+    const fragment = sql`md5(${readableRow(codec, alias)}::text${place})` as SQL;
+    return { fragment, codec: TYPES.text, direction: "ASC", nullable: false };
+  };
 
 const textCodecs = new WeakMap<PgCodec, PgCodec>();
 

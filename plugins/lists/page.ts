@@ -29,7 +29,7 @@ export function pageSizes(build: GraphileBuild.Build) {
       if (first != null) throw refuse("use either first or last, not both");
       return null;
     },
-    last: ([, last]: FirstAndLast): number | null => (last == null ? null : check("last", last)),
+    last: ([, last]: FirstAndLast): number | null => (last == null ? null : Math.max(check("last", last), 1)),
   };
 }
 

@@ -5,11 +5,12 @@ import {
   type Role,
   type Schema,
   type Table,
+  type TableKind,
   type TablePrivilege,
   tableOf,
 } from "../../db/catalog/catalog.ts";
 import { readsColumns, readsEveryRow } from "../../db/catalog/exposure.ts";
-import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "../../db/catalog/grants.ts";
+import { mayExecute, mayUseColumn, mayUseEveryColumn, mayUseSchema, mayUseTable } from "../../db/catalog/grants.ts";
 
 /** The catalog, and the roles whose privileges form the schema that a login serves. */
 export type PrivilegeSource = {
@@ -50,8 +51,9 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
             table !== undefined && callers.mayRead(table, attributes as readonly string[]);
           resourceOptions.uniques = uniques.filter(isReadable);
           const hidesKey = uniques.some((unique) => unique.isPrimary && !isReadable(unique));
-          const extensions = { ...resourceOptions.extensions, canSelect, canInsert, canUpdate, canDelete, hidesKey };
-          resourceOptions.extensions = extensions as never;
+          const hasPlaces = table !== undefined && callers.allReadPlaces(table);
+          const rights = { canSelect, canInsert, canUpdate, canDelete, hidesKey, hasPlaces };
+          resourceOptions.extensions = { ...resourceOptions.extensions, ...rights } as never;
         },
         pgCodecs_attribute(_info, { pgClass, pgAttribute, attribute }) {
           const table = isTable(pgClass) ? callers.table(nameOf(pgClass)) : undefined;
@@ -94,6 +96,7 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
   };
 }
 
+const PLACED: readonly TableKind[] = ["table", "partitioned table", "materialized view"];
 const PRIVILEGES = ["select", "insert", "update", "delete"] as const;
 
 type Relation = { readonly relkind: string; readonly relname: string; getNamespace(): { nspname: string } | undefined };
@@ -157,6 +160,16 @@ class Callers {
       this.#of(table)
         .filter((role) => mayUseTable(this.#catalog, role.name, table, privilege))
         .every((role) => mayUseColumn(this.#catalog, role.name, table, column, privilege))
+    );
+  }
+
+  /** Whether the rows have a `ctid`, and the roles that may read rows may all read it. */
+  allReadPlaces(table: Table): boolean {
+    return (
+      PLACED.includes(table.kind) &&
+      this.#of(table)
+        .filter(({ name }) => mayUseTable(this.#catalog, name, table, "select"))
+        .every(({ name }) => mayUseEveryColumn(this.#catalog, name, table, "select"))
     );
   }
 

@@ -28,11 +28,14 @@ beforeAll(async () => {
         case n % 4 when 0 then 'NaN'::float8 when 1 then 0.1 + 0.2 when 2 then '-Infinity' end, n
       from generate_series(1, 30) as n;
     insert into public.notes values ('a', true), ('b', null), ('c', false), ('d', true), ('e', null);
+    create table public.hits (page text, code integer unique);
+    insert into public.hits select 'p' || n % 2, nullif(n, 7) % 7 from generate_series(1, 7) as n;
+    insert into public.hits select 'p' || n % 2 from generate_series(1, 6) as n;
     create function public.players_of(team integer) returns setof public.players language sql stable
       return null;
   `.replace("return null;", "begin atomic select * from public.players where team_id = team order by shirt desc; end;"),
   );
-  await sql("grant select on public.teams, public.players, public.notes to anon, authenticated");
+  await sql("grant select on public.teams, public.players, public.notes, public.hits to anon, authenticated");
   await sql("grant execute on function public.players_of to anon, authenticated");
 });
 
@@ -152,6 +155,11 @@ describe("pages in any order", () => {
       edges: [],
       pageInfo: { hasNextPage: false, hasPreviousPage: true },
     });
+    expect(await page({ last: 0 })).toEqual({
+      ...empty,
+      pageInfo: { ...empty.pageInfo, hasNextPage: false, hasPreviousPage: true },
+      totalCount: 30,
+    });
     const { teams } = await data('{ teams(first: 0, filter: { id: { equalTo: "99" } }) { pageInfo { hasNextPage } } }');
     expect(teams.pageInfo.hasNextPage).toBe(false);
   });
@@ -177,6 +185,32 @@ describe("pages in any order", () => {
       if (orderBy === "NOTE_ASC") expect(seen).toEqual(["a", "b", "c", "d", "e"]);
     }
   });
+
+  test.each(["[]", "PAGE_ASC", "CODE_DESC"])(
+    "have each of the equal rows of a table without a key, in the order %s",
+    async (orderBy) => {
+      const hits = async (args: string) =>
+        (
+          await data(
+            `{ hits(${args}, orderBy: ${orderBy}) { edges { node { page code } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`,
+          )
+        ).hits as Page;
+      const all = (await hits("first: 20")).edges;
+      expect(all).toHaveLength(13);
+      const [forwards, backwards]: [Page["edges"], Page["edges"]] = [[], []];
+      for (let [after, more] = ["null", true]; more; ) {
+        const { edges, pageInfo } = await hits(`first: 2, after: ${after}`);
+        forwards.push(...edges);
+        [after, more] = [JSON.stringify(pageInfo.endCursor), pageInfo.hasNextPage];
+      }
+      for (let [before, more] = ["null", true]; more; ) {
+        const { edges, pageInfo } = await hits(`last: 2, before: ${before}`);
+        backwards.unshift(...edges);
+        [before, more] = [JSON.stringify(pageInfo.startCursor), pageInfo.hasPreviousPage];
+      }
+      expect({ forwards, backwards }).toEqual({ forwards: all, backwards: all });
+    },
+  );
 });
 
 describe("arguments that contradict each other are VALIDATION_ERROR", () => {
