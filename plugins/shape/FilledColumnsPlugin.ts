@@ -18,7 +18,10 @@ const FILLERS = `
   join pg_catalog.pg_language as l on l.oid = p.prolang
   where t.tgtype & 7 = 7 and not t.tgisinternal and t.tgenabled <> 'D'`;
 
-/** `CreateTaskInput.number: Int`: a column that a trigger may fill before the insert is not required, as if it had a default. */
+/**
+ * `CreateTaskInput.number: Int`: a column that a trigger may fill before the insert is not required, as if it had a default. Nor is one
+ * of a view: its table has the default, or a trigger or rule of the view writes the row.
+ */
 export const FilledColumnsPlugin: GraphileConfig.Plugin = {
   name: "FilledColumnsPlugin",
   version: "1.0.0",
@@ -32,7 +35,8 @@ export const FilledColumnsPlugin: GraphileConfig.Plugin = {
         const byTable = Map.groupBy(fillers.rows, ({ relation }) => relation);
         for (const attribute of introspection.attributes) {
           const ofTable = byTable.get(attribute.attrelid) ?? [];
-          attribute.isFilled = ofTable.some((filler) => mayFill(filler, attribute.attname));
+          const isOfView = attribute.getClass()?.relkind === "v";
+          attribute.isFilled = isOfView || ofTable.some((filler) => mayFill(filler, attribute.attname));
         }
       },
       pgCodecs_attribute(_info, { pgAttribute, attribute }) {

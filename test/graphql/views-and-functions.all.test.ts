@@ -143,6 +143,29 @@ test("a view that Postgres can write has mutations of one and of many rows", asy
   });
 });
 
+test("a row is created through a view without the values that its table, trigger or rule gives", async () => {
+  await sql(`
+    create table public.tickets (id bigint generated always as identity primary key, title text not null, at time not null default '10:00');
+    create view public.ticket_titles with (security_invoker = true) as select id, title from public.tickets;
+    create view public.ticket_times with (security_invoker = true) as select id, title, at::text as at from public.tickets;
+    create function public.write_ticket() returns trigger language plpgsql as $$ begin
+      insert into public.tickets (title, at) values (new.title, new.at::time) returning id into new.id;
+      return new; end $$;
+    create trigger write instead of insert on public.ticket_times for each row execute function public.write_ticket();
+    create view public.ticket_rules with (security_invoker = true) as select id, title from public.tickets;
+    create rule write as on insert to public.ticket_rules do instead
+      insert into public.tickets (title) values (new.title) returning id, title;
+    grant select, insert on public.tickets, public.ticket_titles, public.ticket_times, public.ticket_rules to authenticated`);
+  const run = async (mutation: string) => (await gql(`mutation { ${mutation} }`, { as: "ada" })) as any;
+  await expect
+    .poll(async () => (await run('createTicketTitle(input: { title: "A" }) { id title }')).data, POLL)
+    .toEqual({ createTicketTitle: { id: "1", title: "A" } });
+  const created = await run(
+    'a: createTicketTime(input: { title: "B", at: "11:00" }) { id at } b: createTicketRule(input: { title: "C" }) { id title }',
+  );
+  expect(created.data).toEqual({ a: { id: "2", at: "11:00" }, b: { id: "3", title: "C" } });
+});
+
 test("a view that is created while the schema is built has the key of its table", async () => {
   const pool = new pg.Pool({ connectionString: service().database.url });
   const read = async () =>
