@@ -57,6 +57,7 @@ export const TABLES = {
   "put filters": [405, "VALIDATION_ERROR", "Filters must include all and only primary key columns with 'eq' operators"],
   "put limits": [400, "VALIDATION_ERROR", "limit/offset querystring parameters are not allowed for PUT"],
   "put mismatch": [400, "VALIDATION_ERROR", "Payload values do not match URL in primary key column(s)"],
+  "no versions": [412, "PRECONDITION_FAILED", "If-Match is not possible: rows of the table interface have no version"],
   unfiltered: [400, "VALIDATION_ERROR", "{command} requires a WHERE clause"],
   "max affected needs set": [
     400,

@@ -87,6 +87,11 @@ export const TABLE_CODES: Readonly<
   "put filters": "PGRST105",
   "put limits": "PGRST114",
   "put mismatch": "PGRST115",
+  "no versions": [
+    "PT412",
+    "If-Match is not possible: rows of the table interface have no version",
+    "Read xmin with the row, and send it as a filter: ?id=eq.1&xmin=eq.734. If no row is returned, it has changed.",
+  ],
   unfiltered: "21000",
   "max affected needs set": "PGRST128",
   "stream not possible": "0A000",

@@ -54,6 +54,8 @@ export function parseRequest(text: RequestText, limits: ParseLimits): TableReque
   const { url } = text;
   const target = parseTarget(url.path.slice(BASE.length + 1));
   const method = parseMethod(text.method, target);
+  // Ignoring it would not protect the row.
+  if (!READING.has(method) && (text.headers["if-match"] ?? "*") !== "*") throw problem("no versions");
   const { search, headers } = method === "OPTIONS" ? WITHOUT_DETAILS : { search: url.search, headers: text.headers };
   const hasArguments = target.kind === "function" && READING.has(method);
   const { query, values } = parseQuery(search, { hasArguments, limits });

@@ -35,6 +35,18 @@ const REPRESENTATION = "return=representation";
 const patch = (path: string, body: unknown, prefer = "") => rest(path, { method: "PATCH", body, prefer });
 const items = () => sql("select id::int, name, quantity from items order by id");
 
+test.each(["POST", "PUT", "PATCH", "DELETE"])(
+  "a %s with If-Match is refused, because rows have no version",
+  async (method) => {
+    const send = (tag: string) =>
+      rest("items?id=eq.1", { method, body: { id: 1, name: "tub" }, headers: { "If-Match": tag } });
+    const { status, json } = await send('"LFNy-J6O3EaD9uGc"');
+    expect([status, json.code, json.hint]).toEqual([412, "PT412", expect.stringContaining("xmin=eq.")]);
+    expect((await items())[0].name).toBe("cup");
+    if (method !== "POST") expect((await send("*")).status).toBeLessThan(300);
+  },
+);
+
 describe("PATCH", () => {
   test("changes the columns of the body in the matching rows with 204", async () => {
     const { status, text, headers } = await patch("items?id=gte.2", { quantity: 9 });
