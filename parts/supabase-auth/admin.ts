@@ -4,7 +4,7 @@ import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
-import { refuseUser } from "../../rest-gateway/auth/problem.ts";
+import { refuseRaised, refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
@@ -79,7 +79,7 @@ export async function deleteUser(call: AuthCall): Promise<object> {
   const { id } = await found(call);
   const { should_soft_delete: isSoft } = await readAuthBody(request, auth.limits, Deletion);
   if (isSoft) throw invalid("Soft deletion is not supported: ban the user instead");
-  await adminUsersOf(call).deleteAccount(id, client.address);
+  await adminUsersOf(call).deleteAccount(id, client.address).catch(refuseRaised);
   auth.forget(id);
   return {};
 }

@@ -220,6 +220,16 @@ describe("supabase.auth.admin", () => {
     expect((await client().auth.signInWithPassword({ email, password: PASSWORD })).error).not.toBeNull();
   });
 
+  test("does not delete an account that other rows refer to, and says so", async () => {
+    const { id } = await newUser();
+    await sql("create table public.badges (owner uuid references auth_private.accounts (public_id))");
+    await sql("insert into public.badges values ($1)", id);
+    const { error } = await admin().deleteUser(id);
+    expect([...failureOf({ error }), error!.message]).toEqual([409, "conflict", "other data refers to this record"]);
+    await sql("drop table public.badges");
+    expect((await admin().deleteUser(id)).error).toBeNull();
+  });
+
   test("lists and removes the factors of a user", async () => {
     const { client: own, id } = await newUser();
     const { data } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "lost" });
