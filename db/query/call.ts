@@ -1,5 +1,6 @@
 import type { FunctionArgument } from "../catalog/catalog.ts";
 import { type Sql, sql } from "../sql.ts";
+import { isHstore, writeHstore } from "./hstore.ts";
 import { type CallArguments, type CallPlan, type RowsPlan, type Scope, VALUE } from "./plan.ts";
 import {
   SNAPSHOT,
@@ -150,12 +151,13 @@ function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
   if (given.arguments.length === 0) return [sql.empty, null];
   const isRepeatable = ({ isVariadic }: FunctionArgument) => given.isForm && isVariadic;
   const definitions = given.arguments.map((argument) => {
-    const type = isRepeatable(argument) ? sql`json` : sql.trusted(argument.type);
+    const type = isRepeatable(argument) || isHstore(argument.shape) ? sql`json` : sql.trusted(argument.type);
     return sql`${sql.identifier(argument.name)} ${type}`;
   });
   const list = given.arguments.map((argument) => {
     const value = sql`a.${sql.identifier(argument.name)}`;
-    return writeArgument(argument, isRepeatable(argument) ? writeRepeatable(argument, value) : value);
+    if (isRepeatable(argument)) return writeArgument(argument, writeRepeatable(argument, value));
+    return writeArgument(argument, isHstore(argument.shape) ? writeHstore(value, argument.shape) : value);
   });
   const object = given.isArray ? sql`${BODY}::json -> 0` : sql`${BODY}::json`;
   return [sql.join(list, ", "), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];

@@ -1,5 +1,6 @@
 import type { Column, Table } from "../catalog/catalog.ts";
 import { quoteIdentifier, type Sql, sql } from "../sql.ts";
+import { isHstore, writeHstore } from "./hstore.ts";
 import {
   type BodyColumns,
   type ChangePlan,
@@ -224,32 +225,13 @@ function writeBodyValue(column: Column, { defaultsFrom }: BodyColumns, table: Ta
   const given = casts?.fromJson
     ? sql`${sql.trusted(casts.fromJson)}(${value})`
     : isHstore(column.shape)
-      ? (column.shape.isArray ? writeHstores : writeHstore)(value, column.shape)
+      ? writeHstore(value, column.shape)
       : value;
   const absent = defaultsFrom && writeDefault(column, table);
   if (!absent) return given;
   const key = sql.constant(name);
   const isPresent = defaultsFrom === "json" ? sql`e.o -> ${key}::text is not null` : sql`e.o ? ${key}`;
   return sql`case when ${isPresent} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
-}
-
-const isHstore = ({ name }: Column["shape"]) => name === "hstore";
-
-/**
- * Rows show an hstore as an object, so a body may have an object too. Its text is written here, because callers may lack the privilege to
- * execute the function of the extension. A text is one of hstore: `a=>1`.
- */
-function writeHstore(value: Sql, { schema, name }: Column["shape"]): Sql {
-  const quoted = (text: Sql) => sql`'"' || pg_catalog.regexp_replace(${text}, '(["\\\\])', '\\\\\\1', 'g') || '"'`;
-  const pair = sql`${quoted(sql`p.key`)} || '=>' || coalesce(${quoted(sql`p.value`)}, 'NULL')`;
-  const pairs = sql`select coalesce(pg_catalog.string_agg(${pair}, ','), '') from pg_catalog.json_each_text(${value}) as p`;
-  const text = sql`case when json_typeof(${value}) = 'object' then ${sql.subquery(pairs)} else ${value} #>> '{}' end`;
-  return sql`(${text})::${sql.identifier(schema, name)}`;
-}
-
-function writeHstores(values: Sql, shape: Column["shape"]): Sql {
-  const items = sql`select ${writeHstore(sql`i.value`, shape)} from json_array_elements(${values}) with ordinality as i (value, n) order by i.n`;
-  return sql`case json_typeof(${values}) when 'array' then array(${items}) else (${values} #>> '{}')::${sql.identifier(shape.schema, shape.name)}[] end`;
 }
 
 /** Null for columns without a default, and for columns that cannot be set: Postgres raises the error. */

@@ -32,6 +32,10 @@ const DDL = `
   create table faults.pairs (id int primary key, attrs public.hstore default 'd=>1');
   grant select on faults.totals to anon;
   grant all on faults.pairs to anon;
+  create domain faults.attrs as public.hstore;
+  create function faults.shown(attrs public.hstore) returns public.hstore language sql stable return attrs;
+  create function faults.shown_all(list public.hstore[], d faults.attrs) returns public.hstore[] language sql stable
+    return list || d::public.hstore;
   grant usage on faults.numbers to anon;
   create function faults.write() returns bigint language sql volatile return nextval('faults.numbers');
   create function faults.slow() returns text language sql volatile return pg_sleep(5)::text;
@@ -206,7 +210,7 @@ describe("a uuid as the id of a user, which is a number,", () => {
   });
 });
 
-describe("a column of hstore", () => {
+describe("a column or an argument of hstore", () => {
   const sent = (attrs: unknown, more: RestSent = {}) => ({
     body: { id: 2, attrs },
     prefer: "return=representation",
@@ -224,6 +228,8 @@ describe("a column of hstore", () => {
     [null, null],
   ])("takes %j", async (given, attrs) => {
     expect((await rest("pairs", sent(given))).json).toEqual([{ id: 2, attrs }]);
+    expect((await rest("rpc/shown", { body: { attrs: given } })).json).toEqual(attrs);
+    expect((await rest("rpc/shown_all", { body: { list: [given], d: given } })).json).toEqual([attrs, attrs]);
     expect((await rest("pairs?id=eq.1", sent(given, { method: "PATCH", body: { attrs: given } }))).json).toEqual([
       { id: 1, attrs },
     ]);
@@ -244,6 +250,7 @@ describe("a column of hstore", () => {
   test.each(["z=>", "{", 7, [1]])("refuses %j", async (given) => {
     const refused = await failure("pairs", sent(given));
     expect(refused).toEqual([400, expect.stringMatching(/^(22P02|42601)$/)]);
+    expect(await failure("rpc/shown", { body: { attrs: given } })).toEqual(refused);
     expect((await rest("pairs?attrs=eq.z%3D>")).status).toBe(400);
   });
 });
