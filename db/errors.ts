@@ -119,10 +119,13 @@ export function loginRequired(refused: RefusedCredential | null): Problem {
 /** A RAISE of a function. Its message, detail and hint are written for the client. */
 const isRaised = ({ routine }: DatabaseErrorLike): boolean => routine === "exec_stmt_raise";
 
+/** Whether a setting of the request, such as its time zone, is refused: then each statement of the request is. */
+const isOfSetting = ({ routine }: DatabaseErrorLike): boolean => routine === "call_string_check_hook";
+
 /** Whether an error may be about a value that a type, its modifier or a domain refuses. */
 export const isOfValue = (error: DatabaseErrorLike): boolean => {
   const { code = "", table } = error;
-  if (isRaised(error)) return false;
+  if (isRaised(error) || isOfSetting(error)) return false;
   return code.startsWith("22") || (code.startsWith("23") && table === undefined) || isSyntaxOfValue(error);
 };
 

@@ -171,6 +171,13 @@ describe("timezone", () => {
       for (const handling of ["strict", "lenient"]) {
         const prefer = `timezone="${timezone}", handling=${handling}`;
         expect(await failure("items?id=eq.1", { ...MUG, prefer })).toEqual([400, "22023"]);
+        const { json } = await rest("items", { ...MUG, method: "POST", prefer });
+        expect(json).toEqual({
+          code: "22023",
+          message: expect.stringContaining("TimeZone"),
+          details: null,
+          hint: null,
+        });
       }
       expect(await names()).toEqual(["cup", "jug", "pot"]);
     },
