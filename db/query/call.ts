@@ -135,18 +135,18 @@ const selected = ({ call, arguments: given }: Called): Sql =>
 
 const inFrom = ({ call, arguments: given }: Called): Sql => (given ? sql`${given}, lateral ${call}` : call);
 
-function writeCalled({ function: { schema, name }, arguments: given }: CallPlan): Called {
-  const [list, before] = writeArguments(given);
+function writeCalled({ function: { schema, name, arguments: all }, arguments: given }: CallPlan): Called {
+  const [list, before] = writeArguments(given, all);
   return { call: sql`${sql.identifier(schema, name)}(${list})`, arguments: before };
 }
 
 const BODY = sql.parameter({ kind: "body" });
 
-function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
+function writeArguments(given: CallArguments, all: readonly FunctionArgument[]): [list: Sql, before: Sql | null] {
   if (given.kind === "whole") return [writeWhole(given), null];
   if (given.kind === "named") {
-    const values = given.values.map((each) => writeArgument(each.argument, writeGiven(each)));
-    return [sql.join(values, ", "), null];
+    const values = given.values.map((each) => [each.argument, writeGiven(each)] as const);
+    return [writeList(values, all), null];
   }
   if (given.arguments.length === 0) return [sql.empty, null];
   const isRepeatable = ({ isVariadic }: FunctionArgument) => given.isForm && isVariadic;
@@ -156,11 +156,11 @@ function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
   });
   const list = given.arguments.map((argument) => {
     const value = sql`a.${sql.identifier(argument.name)}`;
-    if (isRepeatable(argument)) return writeArgument(argument, writeRepeatable(argument, value));
-    return writeArgument(argument, isHstore(argument.shape) ? writeHstore(value, argument.shape) : value);
+    if (isRepeatable(argument)) return [argument, writeRepeatable(argument, value)] as const;
+    return [argument, isHstore(argument.shape) ? writeHstore(value, argument.shape) : value] as const;
   });
   const object = given.isArray ? sql`${BODY}::json -> 0` : sql`${BODY}::json`;
-  return [sql.join(list, ", "), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];
+  return [writeList(list, all), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];
 }
 
 function writeGiven({ argument: { isVariadic, type }, values }: Given): Sql {
@@ -183,5 +183,18 @@ function writeRepeatable({ type }: FunctionArgument, value: Sql): Sql {
   return sql`array(select json_array_elements_text(${values}))::${sql.trusted(type)}`;
 }
 
-const writeArgument = ({ name, isVariadic }: FunctionArgument, value: Sql): Sql =>
-  sql`${isVariadic ? sql`variadic ` : sql.empty}${sql.identifier(name)} => ${value}`;
+/** By name. Postgres gives a variadic argument its default only if the arguments before it have no names. */
+function writeList(values: readonly (readonly [FunctionArgument, Sql])[], all: readonly FunctionArgument[]): Sql {
+  const ordered = all.flatMap(({ name }) => values.filter(([argument]) => argument.name === name));
+  const isLeading = ordered.every(([{ name }], i) => name === all[i]!.name);
+  if (isLeading && ordered.length < all.length && all.at(-1)!.isVariadic)
+    return sql.join(
+      ordered.map(([, value]) => value),
+      ", ",
+    );
+  const list = values.map(
+    ([{ name, isVariadic }, value]) =>
+      sql`${isVariadic ? sql`variadic ` : sql.empty}${sql.identifier(name)} => ${value}`,
+  );
+  return sql.join(list, ", ");
+}

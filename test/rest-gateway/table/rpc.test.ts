@@ -26,6 +26,8 @@ const { rest, rows, failure } = useRest(
    create function calls.joined(separator text, variadic words text[]) returns text
      language sql stable return array_to_string(words, separator);
    create function calls.counted(variadic words text[] default '{}') returns int language sql stable return cardinality(words);
+   create function calls.wrapped(mark text, repeat int default 1, variadic words text[] default '{}') returns text
+     language sql stable return repeat(mark, repeat) || array_to_string(words, '');
    create function calls.total(numbers int[]) returns bigint language sql stable as 'select sum(n) from unnest(numbers) as n';
    create function calls.typed(c calls.color, p calls.positive, d date, j json) returns json
      language sql stable return json_build_array(c, p, d, json_typeof(j));
@@ -72,6 +74,9 @@ describe("arguments:", () => {
     ["joined?separator=-&words=a&words=b,c", { separator: "-", words: ["a", "b,c"] }, "a-b,c"],
     ["joined?separator=-&words=a", { separator: "-", words: ["a"] }, "a"],
     ["counted", {}, 0],
+    ["wrapped?mark=*", { mark: "*" }, "*"],
+    ["wrapped?mark=*&repeat=1&words=a", { mark: "*", repeat: 1, words: ["a"] }, "*a"],
+    ["wrapped?mark=*&repeat=2", { repeat: 2, mark: "*" }, "**"],
     [
       'typed?c=red&p=5&d=2024-02-29&j={"a":1}',
       { c: "red", p: 5, d: "2024-02-29", j: { a: 1 } },
