@@ -69,6 +69,7 @@ const bearer = (token: string): RestSent => ({ headers: { authorization: `Bearer
 
 /** A request for each code of PostgREST. */
 const PRODUCED: [code: string, status: number, path: string, sent?: RestSent][] = [
+  ["PT412", 412, "books?id=eq.1", { method: "DELETE", headers: { "if-match": '"1"' } }],
   ["PGRST100", 400, "books?id=eq"],
   ["PGRST100", 400, "books?select=id,(title)"],
   ["PGRST101", 405, "rpc/many", { method: "DELETE" }],
