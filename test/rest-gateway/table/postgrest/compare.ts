@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { type ComparedRequest, textOf } from "./request.ts";
 
 /** The URL of a server, and the tokens of the callers. */
@@ -54,13 +53,3 @@ function headerOf({ headers }: Response, name: string, base: string): string | n
 /** Messages of Postgres are the same for both. The servers' own messages differ. */
 const wordingOf = ({ code, message, details, hint }: Record<string, unknown> = {}) =>
   String(code ?? "PGRST").startsWith("PGRST") ? {} : { message, details, hint };
-
-const SHOWN = new Set(["outcome", "content-type", "content-range", "allow"]);
-
-/** `["outcome: 404 42P01 → 404 PGRST205"]`, `["body"]`: if the outcomes differ, nothing else is compared. */
-export function differencesOf(theirs: Compared, ours: Compared): string[] {
-  const show = (field: string) => (SHOWN.has(field) ? `${field}: ${theirs[field]} → ${ours[field]}` : field);
-  if (theirs.outcome !== ours.outcome) return [show("outcome")];
-  const fields = new Set([...Object.keys(theirs), ...Object.keys(ours)]);
-  return [...fields].filter((field) => !isDeepStrictEqual(theirs[field], ours[field])).map(show);
-}
