@@ -79,7 +79,7 @@ describe("a function called with Prefer: respond-async", () => {
   test("is accepted as a task", async () => {
     const { headers, json } = await accepted("rpc/slow", {
       body: { seconds: 0 },
-      prefer: "count=exact, respond-async",
+      prefer: "count=exact, Respond-Async",
     });
     expect(json).toEqual({
       taskId: expect.any(String),
