@@ -11,26 +11,16 @@ import { createTestDatabase, type TestDatabase } from "../../../support/database
 const run = promisify(execFile);
 
 let database: TestDatabase;
-/** The types of shop.sql, to be compared with shop.ts. */
+/** The types of shop.sql, which has every kind of object. */
 let shop: string;
 beforeAll(async () => {
   database = await createTestDatabase();
   await database.owner.query(await readFile(new URL("./shop.sql", import.meta.url), "utf8"));
-  shop = asFile(typesOf(await read("shop")));
+  shop = typesOf(await read("shop"));
 });
 afterAll(() => database.drop());
 
 const read = (...schemas: string[]) => catalogOf(database, schemas);
-
-/** The layout of `supabase gen types`, which Biome must not change. */
-const asFile = (types: string) => `// biome-ignore-all format: as it is served\n${types}`;
-
-const ADVICE = `These are not the types that are served. Renew them, and review the diff as a change of the API:
-  npx vitest run test/rest-gateway/openapi/typescript/database.all.test.ts -u`;
-
-test("the types of shop.sql, which has every kind of object, equal shop.ts", async () => {
-  await expect(shop, ADVICE).toMatchFileSnapshot("shop.ts");
-});
 
 test("the order of the served schemas does not change the types", async () => {
   expect(typesOf(await read("shop", "public"))).toBe(typesOf(await read("public", "shop")));
@@ -51,7 +41,7 @@ async function compile(files: Readonly<Record<string, string>>): Promise<string>
 }
 
 test("a program with the real client compiles, except for the lines marked as errors", async () => {
-  const program = await readFile(new URL("./program.ts", import.meta.url), "utf8");
+  const program = await readFile(new URL("./program.ts.txt", import.meta.url), "utf8");
   expect(await compile({ "program.ts": program })).toBe("");
 });
 
