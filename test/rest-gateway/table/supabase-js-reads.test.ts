@@ -1,88 +1,9 @@
-import type { SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
 
 const { content, cinema, sql } = useSupabase();
 
 describe("select returns", () => {
-  test.each<[string, (client: SupabaseClient<any, any>) => PromiseLike<any>, unknown]>([
-    [
-      "columns, aliases and casts",
-      (db) => db.from("films").select("no:id, year::text").eq("id", 1),
-      [{ no: 1, year: "1927" }],
-    ],
-    [
-      "JSON paths",
-      (db) => db.from("films").select("data->cast->>lead, lang:data->lang").eq("id", 1),
-      [{ lead: "Brigitte Helm", lang: "de" }],
-    ],
-    ["a computed field", (db) => db.from("films").select("headline").eq("id", 2), [{ headline: "M (1931)" }]],
-    [
-      "a relation by its foreign key, as the client documents",
-      (db) =>
-        db
-          .from("films")
-          .select("title, director:people!director_id(name), writer:people!films_writer_id_fkey(name)")
-          .eq("id", 1),
-      [{ title: "Metropolis", director: { name: "Fritz Lang" }, writer: { name: "Thea von Harbou" } }],
-    ],
-    [
-      "relations of relations, even many-to-many",
-      (db) => db.from("films").select("title, people!roles(name, countries(name))").eq("id", 3),
-      [{ title: "Seven Samurai", people: [{ name: "Toshiro Mifune", countries: { name: "Japan" } }] }],
-    ],
-    [
-      "the spread columns of a relation",
-      (db) => db.from("films").select("title, ...studios(studio:name)").eq("id", 1),
-      [{ title: "Metropolis", studio: "UFA" }],
-    ],
-    [
-      "sums and counts",
-      (db) => db.from("shows").select("house_id, price.sum(), count()").order("house_id"),
-      [
-        { house_id: 1, sum: 31, count: 3 },
-        { house_id: 2, sum: 7.25, count: 2 },
-      ],
-    ],
-    [
-      "the columns of a list with white space",
-      (db) =>
-        db
-          .from("films")
-          .select(`
-        id,
-        studios ( name )
-      `)
-          .eq("id", 1),
-      [{ id: 1, studios: { name: "UFA" } }],
-    ],
-    [
-      "columns with unusual names",
-      (db) => db.from("Odd Table").select('"a.b", "x,y", größe').eq("the id", 1),
-      [{ "a.b": "dot", "x,y": "comma", größe: 42 }],
-    ],
-    [
-      "a view",
-      (db) => db.from("directors").select("name, films").gt("films", 2),
-      [{ name: "Akira Kurosawa", films: 3 }],
-    ],
-  ])("%s", async (_what, request, expected) => {
-    expect(await dataOf(request(cinema()))).toEqual(expected);
-  });
-
-  test.each(["exact", "planned", "estimated"] as const)("the %s count", async (count) => {
-    const { data, count: counted, status } = await cinema().from("numbers").select("n", { count }).order("n").limit(2);
-    expect([data, counted, status]).toEqual([[{ n: 1 }, { n: 2 }], 150, 206]);
-  });
-
-  test("the count without rows for head: true", async () => {
-    const { data, count, status, error } = await cinema()
-      .from("numbers")
-      .select("*", { count: "exact", head: true })
-      .lte("n", 7);
-    expect([data, count, status, error]).toEqual([null, 7, 200, null]);
-  });
-
   test("204 for head: true of an unknown table, because the client maps a 404 without a body to it", async () => {
     expect(await cinema().from("nowhere").select("*", { head: true })).toMatchObject({
       status: 204,
@@ -159,18 +80,6 @@ describe("the filter", () => {
 });
 
 describe("the modifier", () => {
-  test("order sorts by several columns, nulls first or last, and by a relation", async () => {
-    const films = () => cinema().from("films").select("id, studios(name)");
-    const ids = async (request: PromiseLike<any>) => (await dataOf(request)).map(({ id }: { id: number }) => id);
-    expect(await ids(films().order("gross", { ascending: false, nullsFirst: false }).order("id"))).toEqual([
-      3, 1, 6, 2, 4, 5,
-    ]);
-    expect(await ids(films().order("gross", { nullsFirst: true }).order("id", { ascending: false }))).toEqual([
-      5, 4, 2, 6, 1, 3,
-    ]);
-    expect(await ids(films().order("studios(name)", { nullsFirst: false }).order("id"))).toEqual([6, 3, 4, 5, 1, 2]);
-  });
-
   test("order, limit or range with referencedTable applies to a relation", async () => {
     const toho = () => cinema().from("studios").select("films(id)").eq("id", 2);
     const filmsOf = async (request: any) => (await dataOf(request.single())).films.map(({ id }: { id: number }) => id);
@@ -181,18 +90,6 @@ describe("the modifier", () => {
     expect(
       await filmsOf(toho().order("id", { referencedTable: "films" }).range(1, 2, { referencedTable: "films" })),
     ).toEqual([4, 5]);
-  });
-
-  test("limit returns the first rows, and range is an inclusive window", async () => {
-    const numbers = () => cinema().from("numbers").select("n").order("n");
-    expect(await dataOf(numbers().limit(2))).toEqual([{ n: 1 }, { n: 2 }]);
-    expect(await dataOf(numbers().range(9, 11))).toEqual([{ n: 10 }, { n: 11 }, { n: 12 }]);
-    expect(await dataOf(numbers().range(200, 210))).toEqual([]);
-  });
-
-  test("range beyond a counted total is 416", async () => {
-    const request = cinema().from("films").select("id", { count: "exact" }).range(10, 20);
-    expect(await failureOf(request)).toEqual([416, "PGRST103"]);
   });
 
   test("single returns the only row, and an error for no row or several", async () => {
@@ -241,15 +138,6 @@ describe("the modifier", () => {
     ).toMatchObject([{ Plan: { "Node Type": "Aggregate" } }]);
   });
 
-  test("explain does not run a write or a call", async () => {
-    expect(await dataOf(cinema().from("tags").insert({ name: "planned" }).select().explain())).toMatch(
-      /Insert on tags/,
-    );
-    expect(await dataOf(cinema().from("tags").delete().eq("name", "red").explain())).toMatch(/Delete on tags/);
-    expect(await dataOf(cinema().rpc("films_of", { director: 3 }).explain())).toMatch(/Aggregate/);
-    expect(await dataOf(cinema().from("tags").select().in("name", ["planned", "red"]))).toEqual([{ name: "red" }]);
-  });
-
   test("rollback undoes the writes of a request", async () => {
     expect(await dataOf(cinema().from("tags").insert({ name: "undone" }).rollback().select())).toEqual([
       { name: "undone" },
@@ -270,12 +158,6 @@ describe("the modifier", () => {
     expect(await failureOf(called.maxAffected(3))).toEqual([400, "PGRST124"]);
   });
 
-  test("returns or overrideTypes changes only types", async () => {
-    const request = cinema().from("tags").select("name").eq("name", "red");
-    expect(await dataOf(request.overrideTypes<{ name: string }[]>())).toEqual([{ name: "red" }]);
-    expect(await dataOf(request.returns<{ name: string }[]>())).toEqual([{ name: "red" }]);
-  });
-
   test("abortSignal ends the request", async () => {
     const request = content().schema("cinema").from("films").select().abortSignal(AbortSignal.abort());
     expect(await request).toMatchObject({ status: 0, error: { message: expect.stringContaining("AbortError") } });
@@ -288,10 +170,6 @@ describe("the modifier", () => {
     expect(await dataOf(content().schema("archive").rpc("where_am_i"))).toContain("archive");
     expect(await failureOf(content().schema("vault").from("reels").select())).toEqual([406, "PGRST106"]);
     expect(await failureOf(content().from("films").select())).toEqual([404, "PGRST205"]);
-  });
-
-  test("setHeader sends a header", async () => {
-    expect(await dataOf(cinema().rpc("who").setHeader("X-Custom", "a header"))).toMatchObject({ custom: "a header" });
   });
 
   test("getOpenApiSpec describes the schema", async () => {
