@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { hash } from "@node-rs/argon2";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
-import { PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
+import { hashPassword, PasswordHashing, PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
 
 const CLIENT = { address: "198.51.100.7" };
 
@@ -60,3 +60,33 @@ test("when too many passwords wait, those of the network with the most are refus
   expect(refused.length).toBeGreaterThan(30);
   expect(new Set(refused).size).toBe(1);
 });
+
+const RULES = new PasswordRules({ passwordRules: { length: 12, classes: ["upper", "lower", "digit", "special"] } });
+const LENGTH = "password must have at least 12 characters";
+const UPPER = "password must have an upper case letter";
+const LOWER = "password must have a lower case letter";
+const DIGIT = "password must have a digit";
+const SPECIAL = "password must have a special character, such as ! or -";
+
+test("a password is stored as argon2id with a random salt and the costs that logins are verified with", async () => {
+  const [one, other] = await Promise.all([hashPassword("Correct-Horse-8!"), hashPassword("Correct-Horse-8!")]);
+  expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  expect(one).not.toBe(other);
+});
+
+test.each<[string, string[]]>([
+  ["Correct-Horse-7!", []],
+  ["Aa1!aaaaaaaa", []],
+  ["Äß1€ßßßßßßßß", []],
+  ["Aa1!aaaaaaa", [LENGTH]],
+  ["Aa1!aaaaaaa😀", []],
+  [`Aa1!${"é".repeat(7)}`.normalize("NFD"), [LENGTH]],
+  [`Aa1!${"x".repeat(124)}`, []],
+  [`Aa1!${"x".repeat(125)}`, ["password must have at most 128 characters"]],
+  ["correct-horse-7!", [UPPER]],
+  ["CORRECT-HORSE-7!", [LOWER]],
+  ["Correct-Horse-!!", [DIGIT]],
+  ["CorrectHorse77", [SPECIAL]],
+  ["Correct Horse 77", [SPECIAL]],
+  ["", [LENGTH, UPPER, LOWER, DIGIT, SPECIAL]],
+])("the new password %j breaks the rules %j", (password, faults) => expect(RULES.faults(password)).toEqual(faults));

@@ -113,6 +113,23 @@ describe("POST /auth/register", () => {
     expect((await register(lou)).status).toBe(201);
   });
 
+  test("compares passwords in every Unicode form", async () => {
+    const password = "Zurück-zu-7ä!";
+    const noa = { ...dora, email: "noa@test.example", username: "noa", password: password.normalize("NFD") };
+    expect((await register(noa)).status).toBe(201);
+    const login = { username: "noa", password: password.normalize("NFC") };
+    expect((await sendJson(client, "/auth/login", login)).status).toBe(200);
+  });
+
+  test("without a username, the e-mail is the login, whatever others change that of the user to", async () => {
+    const email = "pia@test.example";
+    const { json } = await register({ ...dora, email, username: undefined });
+    await client.sql("update users set email = 'moved@test.example' where id = $1", json.user.id);
+    const statusOf = async (username: string) =>
+      (await sendJson(client, "/auth/login", { username, password: PASSWORD })).status;
+    expect([await statusOf(email), await statusOf("moved@test.example")]).toEqual([200, 401]);
+  });
+
   test("does not accept a role", async () => {
     const body = { ...dora, email: "gil@test.example", username: "gil", role: "admin", permissions: ["all"], id: 1 };
     const { json } = await register(body);
