@@ -1,7 +1,4 @@
-import { type ComparedRequest, textOf } from "./request.ts";
-
-/** The URL of a server, and the tokens of the callers. */
-export type Side = { readonly baseUrl: string; readonly tokens: Readonly<Record<string, string>> };
+import type { ComparedRequest } from "./request.ts";
 
 /** The parts of a response that are compared. */
 export type Compared = {
@@ -10,22 +7,11 @@ export type Compared = {
   readonly [field: string]: unknown;
 };
 
-/** Functions of the schema set X-Own in errors and X-First in successful responses. */
-const HEADERS = ["content-type", "content-range", "location", "allow", "x-own"];
-const HEADERS_OF_SUCCESS = ["content-location", "content-profile", "preference-applied", "x-first"];
+const HEADERS = ["content-type", "content-range"];
+const HEADERS_OF_SUCCESS = ["content-location", "content-profile", "preference-applied"];
 
-export async function ask({ baseUrl, tokens }: Side, request: ComparedRequest): Promise<Compared> {
-  const { method, path, as, prefer, headers, body } = request;
-  const response = await fetch(baseUrl + path, {
-    method,
-    headers: {
-      ...(as && { authorization: `Bearer ${tokens[as]}` }),
-      ...(prefer && { prefer }),
-      ...(body !== undefined && { "content-type": "application/json" }),
-      ...headers,
-    },
-    ...(body !== undefined && { body: textOf(body) }),
-  });
+export async function ask(baseUrl: string, { method, path, prefer, headers }: ComparedRequest): Promise<Compared> {
+  const response = await fetch(baseUrl + path, { method, headers: { ...(prefer && { prefer }), ...headers } });
   const text = await response.text();
   const { pathname } = new URL(baseUrl);
   const names = [...HEADERS, ...(response.ok ? HEADERS_OF_SUCCESS : [])];
@@ -43,8 +29,6 @@ function headerOf({ headers }: Response, name: string, base: string): string | n
   if (value === null) return null;
   // PostgREST sends two with 406.
   if (name === "content-type") return value.split(", ")[0]!;
-  // PostgREST does not support QUERY.
-  if (name === "allow") return value.replace(",QUERY", "");
   if (!name.endsWith("location")) return value;
   const path = base !== "/" && value.startsWith(base) ? value.slice(base.length) : value;
   return decodeURIComponent(path.replaceAll("+", " "));
