@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ConfigError, readConfig } from "../../config/config.ts";
+import { readConfig } from "../../config/config.ts";
 import { helpText } from "../../config/help.ts";
 import { describeSettings } from "../../config/settings.ts";
+import { errorOf } from "../support/settings.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
 const PASSWORD = "hunter2-secret";
@@ -23,17 +24,6 @@ const pem = (type: "rsa" | "ec", modulusLength = 2048) =>
 /** A set of one public key, as identity providers publish it. */
 const jwks = (modulusLength = 2048) =>
   JSON.stringify({ keys: [generateKeyPairSync("rsa", { modulusLength }).publicKey.export({ format: "jwk" })] });
-
-/** The message of the ConfigError for these settings. */
-function errorOf(environment: Record<string, string>): string {
-  try {
-    readConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("the settings were accepted");
-}
 
 test("an error names all settings that are unknown or invalid, and then all that contradict each other", () => {
   expect(errorOf({ LOG_LEVEL: "loud", MFA_KEYS: "x", RATE_LIMIT: "abc" }).split("\n")).toEqual([

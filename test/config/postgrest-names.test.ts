@@ -1,30 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { ConfigError, readConfig } from "../../config/config.ts";
+import { describe, expect, test } from "vitest";
+import { readConfig } from "../../config/config.ts";
+import { errorOf, writeFile } from "../support/settings.ts";
 
 const SECRET = "reallyreallyreallyreallyverysafe";
 const PGRST_DB_URI = "postgres://authenticator:mysecretpassword@localhost:5432/shop";
-
-/** The message of the ConfigError for these settings. */
-function errorOf(environment: Record<string, string>): string {
-  try {
-    readConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("the settings were accepted");
-}
-
-/** The path of a file with this text, which is deleted after the test. */
-function file(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "content-service-config-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "value"), text);
-  return join(folder, "value");
-}
 
 test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, without API keys, anonymous callers rejected", () => {
   expect(readConfig({ PGRST_DB_URI })).toMatchObject({
@@ -144,7 +123,10 @@ describe("PGRST_JWT_SECRET", () => {
   const secretOf = (settings: Record<string, string>) => readConfig({ PGRST_DB_URI, ...settings }).jwtSecret;
 
   test("may be read from a file, and so may PGRST_DB_URI", () => {
-    const settings = { PGRST_JWT_SECRET: `@${file(`${SECRET}\n`)}`, PGRST_DB_URI: `@${file(`${PGRST_DB_URI}\n`)}` };
+    const settings = {
+      PGRST_JWT_SECRET: `@${writeFile(`${SECRET}\n`)}`,
+      PGRST_DB_URI: `@${writeFile(`${PGRST_DB_URI}\n`)}`,
+    };
     expect(readConfig(settings)).toMatchObject({ jwtSecret: SECRET, databaseUrl: PGRST_DB_URI });
   });
 
@@ -152,7 +134,11 @@ describe("PGRST_JWT_SECRET", () => {
     const bytes = Buffer.from(Array.from({ length: 32 }, (_, i) => 255 - i));
     const base64 = { PGRST_JWT_SECRET_IS_BASE64: "true" };
     const jwk = { kty: "oct", k: bytes.toString("base64url") };
-    for (const text of [bytes.toString("base64"), bytes.toString("base64url"), `@${file(bytes.toString("base64"))}`]) {
+    for (const text of [
+      bytes.toString("base64"),
+      bytes.toString("base64url"),
+      `@${writeFile(bytes.toString("base64"))}`,
+    ]) {
       expect(JSON.parse(secretOf({ ...base64, PGRST_JWT_SECRET: text }))).toEqual(jwk);
     }
     const coded = Buffer.from(JSON.stringify(jwk)).toString("base64");

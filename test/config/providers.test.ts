@@ -1,18 +1,8 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Environment, readConfig } from "../../config/config.ts";
 import { PROTOCOLS } from "../../parts/federated/oauth/protocols.ts";
+import { providersError, writeFile } from "../support/settings.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "providers-"));
-let files = 0;
-/** The path of a new file. */
-function write(text: string): string {
-  const path = join(folder, `${++files}`);
-  writeFileSync(path, text);
-  return path;
-}
 const OIDC = { name: "acme", kind: "oidc", issuer: "https://id.acme.example", clientId: "content" };
 const OAUTH2 = {
   name: "legacy",
@@ -26,18 +16,10 @@ const LOOPBACK = "is on a loopback address, which requires AUTH_PROVIDERS_NETWOR
 const SAML = { name: "corp", kind: "saml", metadata: "https://corp.example/metadata" };
 
 const read = (entries: unknown, more: Environment = {}) =>
-  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more })
+  readConfig({ AUTH_PROVIDERS: writeFile(JSON.stringify(entries)), ...more })
     .providers.with(PROTOCOLS)
     .readFile();
-/** The message, without the path of the file. */
-function errorOf(entries: unknown, more: Environment = {}): string {
-  try {
-    read(entries, more);
-    return "accepted";
-  } catch (error) {
-    return (error as Error).message.replace(/^AUTH_PROVIDERS names a file in which /, "").replace(/ \(is ".*"\)$/, "");
-  }
-}
+const errorOf = (entries: unknown, more: Environment = {}) => providersError(() => read(entries, more));
 
 test("an entry of OpenID Connect needs name, issuer and client; everything else has a default", () => {
   expect(read([OIDC])).toEqual([
@@ -98,7 +80,7 @@ test("every field can be set", () => {
 
 test("secrets may be read from files and from the environment", () => {
   const entries = [
-    { ...OIDC, clientSecret: { file: write("from a file\n") } },
+    { ...OIDC, clientSecret: { file: writeFile("from a file\n") } },
     { ...OAUTH2, clientSecret: { env: "LEGACY_SECRET" } },
   ];
   const [oidc, oauth2] = read(entries, { LEGACY_SECRET: "from the environment" }) as any[];
@@ -190,7 +172,7 @@ test("AUTH_PROVIDERS requires accounts", () => {
 });
 
 test.each([OIDC, OAUTH2])("an entry of the kind $kind is refused if its part is not open", (entry) => {
-  const { providers } = readConfig({ AUTH_PROVIDERS: write(JSON.stringify([entry])) });
+  const { providers } = readConfig({ AUTH_PROVIDERS: writeFile(JSON.stringify([entry])) });
   expect(() => providers.readFile()).toThrow(`[0].kind is ${entry.kind}, but the part federated is not open (PARTS)`);
   expect(() => providers.readRow(entry.name, entry)).toThrow("the part federated is not open (PARTS)");
 });

@@ -1,27 +1,10 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Environment, readConfig } from "../../config/config.ts";
+import { readConfig } from "../../config/config.ts";
+import { errorOf, writeFile } from "../support/settings.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "issuers-"));
-let files = 0;
-/** The path of a new file. */
-function write(text: string): string {
-  const path = join(folder, `${++files}.json`);
-  writeFileSync(path, text);
-  return path;
-}
-const file = (...issuers: unknown[]) => write(JSON.stringify(issuers));
+const file = (...issuers: unknown[]) => writeFile(JSON.stringify(issuers));
 
-function errorOf(environment: Environment): string {
-  try {
-    readConfig(environment);
-    return "accepted";
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
 /** The message, without the path of the file. */
 const fileErrorOf = (path: string) => errorOf({ JWT_ISSUERS: path }).replace(` (is ${JSON.stringify(path)})`, "");
 
@@ -51,11 +34,11 @@ test.each<[string, () => string, string]>([
   ],
   [
     "that is a folder",
-    () => folder,
+    () => tmpdir(),
     "names a file that cannot be read: EISDIR: illegal operation on a directory, read",
   ],
-  ["of another format", () => write("issuer: x"), "names a file that is not JSON"],
-  ["with an object", () => write("{}"), "names a file in which the value must be a list of issuers"],
+  ["of another format", () => writeFile("issuer: x"), "names a file that is not JSON"],
+  ["with an object", () => writeFile("{}"), "names a file in which the value must be a list of issuers"],
   ["with text in the list", () => file("x"), "names a file in which [0] must be an object"],
   ["without an issuer", () => file({ audience: "a" }), "names a file in which [0].issuer is required"],
   [

@@ -1,35 +1,18 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type Environment, readConfig } from "../../../config/config.ts";
 import { PROTOCOLS } from "../../../parts/federated/oauth/protocols.ts";
 import { SAML_ENTRIES } from "../../../parts/saml/settings.ts";
 import { newCertificate } from "../../support/certificate.ts";
+import { providersError, writeFile } from "../../support/settings.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "providers-"));
-let files = 0;
-/** The path of a new file. */
-function write(text: string): string {
-  const path = join(folder, `${++files}`);
-  writeFileSync(path, text);
-  return path;
-}
 const PAIR = newCertificate();
 const SAML = { name: "corp", kind: "saml", metadata: "https://corp.example/metadata" };
 
 const readerOf = (environment: Environment) => readConfig(environment).providers.with([...PROTOCOLS, SAML_ENTRIES]);
 const read = (entries: unknown, more: Environment = {}) =>
-  readerOf({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).readFile();
-/** The message, without the path of the file. */
-function errorOf(entries: unknown, more: Environment = {}): string {
-  try {
-    read(entries, more);
-    return "accepted";
-  } catch (error) {
-    return (error as Error).message.replace(/^AUTH_PROVIDERS names a file in which /, "").replace(/ \(is ".*"\)$/, "");
-  }
-}
+  readerOf({ AUTH_PROVIDERS: writeFile(JSON.stringify(entries)), ...more }).readFile();
+const errorOf = (entries: unknown, more: Environment = {}) => providersError(() => read(entries, more));
 
 test("an entry of SAML needs metadata: a URL, or a file that is read", () => {
   expect(read([SAML])[0]).toMatchObject({
@@ -40,11 +23,11 @@ test("an entry of SAML needs metadata: a URL, or a file that is read", () => {
     domains: [],
     claims: { subject: [] },
   });
-  expect(read([{ ...SAML, metadata: write("<xml/>\n") }])[0]).toMatchObject({ metadata: { xml: "<xml/>" } });
+  expect(read([{ ...SAML, metadata: writeFile("<xml/>\n") }])[0]).toMatchObject({ metadata: { xml: "<xml/>" } });
 });
 
 test("every field can be set, and keys may be read from files", () => {
-  const [key, certificate] = [PAIR.privateKey, PAIR.certificate].map(write);
+  const [key, certificate] = [PAIR.privateKey, PAIR.certificate].map(writeFile);
   const saml = {
     ...SAML,
     keys: [PAIR, { privateKey: { file: key }, certificate: { file: certificate } }],
@@ -73,7 +56,7 @@ test.each<[unknown, string]>([
     [{ ...SAML, metadata: "/nowhere" }],
     "[0].metadata names a file that cannot be read: ENOENT: no such file or directory, open '/nowhere'",
   ],
-  [[{ ...SAML, metadata: write(" \n") }], "[0].metadata names an empty file"],
+  [[{ ...SAML, metadata: writeFile(" \n") }], "[0].metadata names an empty file"],
   [
     [{ ...SAML, keys: [{ ...PAIR, privateKey: "x" }] }],
     "[0].keys[0].privateKey must be the PEM of an RSA private key of at least 2048 bits",
@@ -133,7 +116,7 @@ test("the entries in docs/federated-sign-in.md are valid", () => {
   const names = ["ACME_SECRET", "KEYCLOAK_SECRET", "ENTRA_SECRET", "GOOGLE_SECRET"];
   const environment = Object.fromEntries(names.map((name) => [name, "secret"]));
   for (const example of examples) {
-    const text = JSON.stringify(example).replaceAll(/\/run\/secrets\/(\w+)/g, (_, name) => write(secrets[name]!));
+    const text = JSON.stringify(example).replaceAll(/\/run\/secrets\/(\w+)/g, (_, name) => writeFile(secrets[name]!));
     const entries = JSON.parse(text);
     expect(read(entries, environment)).toHaveLength(entries.length);
   }

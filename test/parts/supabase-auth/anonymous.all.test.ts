@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ANONYMOUS_SECONDS } from "../../../rest-gateway/auth/housekeeping.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 const ON = { SIGNUP: "anonymous" };
 const server = await startMailServer();
 

@@ -2,12 +2,11 @@ import { readFileSync } from "node:fs";
 import type { SupabaseClient, User } from "@supabase/supabase-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { startMailServer } from "../../support/mail-server.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const server = await startMailServer();
 const settings = { ...server.settings, mailsPerAddress: 1000, SIGNUP: "anonymous" };
 const { client, newUser, sql } = useAuth("bigint", settings);
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 
 let count = 0;
 const newEmail = () => `data${++count}@test.example`;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { appCode } from "../../support/totp.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 const server = await startMailServer();
 const LIMITS = { mailsPerRecipient: 3, mailsPerAddress: 1000 };
 

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { MAX_FACTORS } from "../../../rest-gateway/auth/mfa.ts";
 import { appCode } from "../../support/totp.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 
 describe("supabase.auth.mfa", () => {
   let now = Date.now();

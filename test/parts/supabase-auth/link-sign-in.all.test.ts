@@ -2,11 +2,10 @@ import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { continuationOf } from "../federated/support.ts";
-import { type AuthService, failureOf, PASSWORD, useAuth } from "./support.ts";
+import { type AuthService, claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
 // The links of e-mails that supabase-js has requested with a URL to return to: they sign the application in there.
 
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 const PAGE = "https://app.example";
 const WELCOME = `${PAGE}/welcome?a=b`;
 const server = await startMailServer();

@@ -3,9 +3,8 @@ import { describe, expect, test } from "vitest";
 import { signInAt as signInAtProvider } from "../../support/identity-provider.ts";
 import { WebClient } from "../../support/web-client.ts";
 import { continuationOf, hasSession, oidcEntry, useFederated } from "../federated/support.ts";
-import { failureOf, PASSWORD } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD } from "./support.ts";
 
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 const PAGE = "https://app.example";
 const federated = useFederated({
   entries: (idp) => [

@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { appCode } from "../../support/totp.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
-
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
 describe("after the password of an account with a second factor", () => {
   const { client, newUser, send } = useAuth("bigint");

@@ -2,11 +2,10 @@ import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test, vi } from "vitest";
 import { hashOf, newKey } from "../../../identity/secrets.ts";
 import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const NEW = "Another-Horse-8!";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 

@@ -70,3 +70,6 @@ export const failureOf = ({ error }: { readonly error: { status?: number; code?:
   error?.status,
   error?.code,
 ];
+
+/** The claims of an access token. */
+export const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());

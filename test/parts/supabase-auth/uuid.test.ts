@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Authenticator } from "../../support/authenticator.ts";
 import { appCode } from "../../support/totp.ts";
-import { failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
 
-const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
 /** Longer than another process takes to hear of an end. */
 const SOON = { timeout: 120_000, interval: 20 };
 
