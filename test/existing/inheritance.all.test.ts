@@ -107,11 +107,12 @@ test.each([
 test("a to-one relationship of a table that others inherit from has one row, in lists and in filters", async () => {
   for (const query of lists("animals", "name tagByChipOf { id }")) {
     const { edges } = (await gql(query)).rows;
-    expect(edges.map(({ node }: any) => [node.name, node.tagByChipOf?.id ?? null])).toEqual([
+    // Rows of one key are in any order.
+    expect(edges.map(({ node }: any) => [node.name, node.tagByChipOf?.id ?? null]).sort()).toEqual([
       ["cat", "11"],
-      ["rex", "11"],
       ["cow", "10"],
       ["fido", null],
+      ["rex", "11"],
     ]);
   }
   expect(await gql(`{ tags(filter: { animal: { name: { equalTo: "rex" } } }) { totalCount } }`)).toEqual({
