@@ -1,3 +1,6 @@
+import { expect, test } from "vitest";
+import { useRest } from "../support/rest-client.ts";
+import { POLL } from "../support/until.ts";
 import { useZoo } from "./zoo.ts";
 import { testZoo } from "./zoo-tests.ts";
 
@@ -27,3 +30,21 @@ const UNUSUAL = {
 };
 
 testZoo(useZoo(UNUSUAL));
+
+const { rest, service, sql } = useRest(
+  {},
+  `create function public.output() returns text language sql stable return current_setting('bytea_output');
+   grant execute on function public.output to anon;`,
+);
+
+test("a form that the database sets while the service runs is replaced after a reload", async () => {
+  const output = async () => (await rest("rpc/output")).json;
+  const { name } = service().database;
+  await sql(`alter database ${name} set bytea_output = 'escape'`);
+  // The connections that are opened from now on have it.
+  await sql(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  );
+  await sql("notify pgrst, 'reload schema'");
+  await expect.poll(output, POLL).toBe("hex");
+});
