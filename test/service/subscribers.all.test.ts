@@ -252,6 +252,8 @@ const FEEDS: Readonly<Record<string, () => Promise<Feed>>> = {
   },
 };
 
+type Expect = (...expected: readonly string[]) => Promise<void>;
+
 describe.each(Object.keys(FEEDS))("subscribers of %s", (name) => {
   let feed: Feed;
   let last = 0;
@@ -273,7 +275,7 @@ describe.each(Object.keys(FEEDS))("subscribers of %s", (name) => {
   }
 
   /** A reader for each wire, and a change that all of them have received: what is compared begins with it. */
-  async function readers(): Promise<{ all: Record<string, Reader>; begin: string; expectAll: Expect }> {
+  async function readers(): Promise<{ all: Record<string, Reader>; expectAll: Expect }> {
     const all = Object.fromEntries(Object.entries(WIRES).map(([wire, open]) => [wire, new Reader(open, next())]));
     let begin = "";
     await vi.waitUntil(async () => {
@@ -288,7 +290,7 @@ describe.each(Object.keys(FEEDS))("subscribers of %s", (name) => {
         .toEqual(each);
     };
     await expectAll();
-    return { all, begin, expectAll };
+    return { all, expectAll };
   }
 
   test("receive the changes of the rows that they may see, once and in order", async () => {
@@ -364,5 +366,3 @@ describe.each(Object.keys(FEEDS))("subscribers of %s", (name) => {
     await expectAll();
   });
 });
-
-type Expect = (...expected: readonly string[]) => Promise<void>;
