@@ -1,4 +1,4 @@
-import { forPairs } from "../pair-cache.ts";
+import { forPairs } from "../../cache/cache.ts";
 import type { ChangedTable, Image, ValueShape } from "./change.ts";
 
 /** The JSON of the computed columns of rows, by the index of the column. */

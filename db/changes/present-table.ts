@@ -1,5 +1,5 @@
+import { forPairs } from "../../cache/cache.ts";
 import type { Catalog, Table } from "../catalog/catalog.ts";
-import { forPairs } from "../pair-cache.ts";
 import type { ChangedTable } from "./change.ts";
 
 /**

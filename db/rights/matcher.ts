@@ -1,8 +1,8 @@
+import { forPairs } from "../../cache/cache.ts";
 import type { Table } from "../catalog/catalog.ts";
 import type { ChangedTable } from "../changes/change.ts";
 import { allOf, mapFilters } from "../filters/condition.ts";
 import { columnsIn, compile, type Operand, type RowCondition, type Term } from "../filters/evaluate.ts";
-import { forPairs } from "../pair-cache.ts";
 import { writeArray } from "../wire/array-text.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { sharedFilter } from "./filter.ts";

@@ -1,9 +1,9 @@
+import { forPairs } from "../../cache/cache.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
 import type { Role, Setting } from "../catalog/catalog.ts";
 import { countedNetworksOf } from "../network.ts";
-import { forPairs } from "../pair-cache.ts";
 import type { NamedStatement, Result, Statement } from "../wire/batch.ts";
 import type { Trial } from "./run-options.ts";
 

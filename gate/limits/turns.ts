@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { SHORT_RUN } from "../../db/admission/admission.ts";
 import { FairQueue, QueueLimit } from "../../db/admission/fair-queue.ts";
+import { responseOn } from "../pipeline/response.ts";
 import { Bulk } from "./bulk.ts";
 
 export type TurnsOptions = {
@@ -306,8 +307,6 @@ class Intake {
   /** How many connections may be read. Requests that wait for a slow database do not keep the process from refusing others. */
   readonly #room: () => number;
   readonly #held = new FairQueue<Socket>();
-  /** The running requests of each connection. */
-  readonly #running = new WeakMap<Socket, number>();
   /** Set while connections are held. */
   #timer: NodeJS.Timeout | null = null;
   #isPlanned = false;
@@ -316,15 +315,8 @@ class Intake {
     this.#room = room;
   }
 
-  /** To be called for each request. */
-  received(socket: Socket): void {
-    this.#running.set(socket, (this.#running.get(socket) ?? 0) + 1);
-  }
-
   /** To be called after each response. */
   answered(client: () => string, socket: Socket): void {
-    const running = this.#running.get(socket)! - 1;
-    this.#running.set(socket, running);
     if (this.#timer === null) {
       if (this.#room() > 0) return;
       this.#timer = setInterval(this.#readNext, PAUSE);
@@ -332,7 +324,7 @@ class Intake {
     if (!this.#isPlanned) setImmediate(this.#readNext);
     this.#isPlanned = true;
     // Node itself pauses a connection whose client does not read the responses of its pipelined requests.
-    if (running > 0 || socket.writableNeedDrain || socket.destroyed || socket.isPaused()) return;
+    if (responseOn(socket) !== null || socket.writableNeedDrain || socket.destroyed || socket.isPaused()) return;
     socket.pause();
     this.#held.add(client(), socket);
   }

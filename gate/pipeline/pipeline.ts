@@ -130,7 +130,6 @@ export class Pipeline {
     const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
     const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
     const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
-    if (!isAtOnce) turns.of.intake.received(request.socket);
     if (hasBody(request)) readToEnd(request, response);
     response.once("close", () => {
       if (!isAtOnce) turns.of.intake.answered(client, request.socket);

@@ -19,6 +19,10 @@ export function endWith(response: ServerResponse, body: Buffer): void {
 /** Of a larger text, Node would keep a copy until the client has read it. In UTF-16 code units. */
 const LARGE = 65_536;
 
+/** The response that a connection sends, or will send next; null without a request. Node has no public name for it. */
+export const responseOn = (socket: object): ServerResponse | null =>
+  (socket as { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? null;
+
 /** Whether responses with this status have neither a body nor a length. Source: RFC 9110, 8.6. */
 export const hasNoContent = (status: number): boolean => status === 204 || status === 304;
 

@@ -1,9 +1,9 @@
 import cluster from "node:cluster";
-import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerOptions } from "node:http";
 import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { isAnswered } from "../pipeline/body.ts";
-import { closingText } from "../pipeline/response.ts";
+import { closingText, responseOn } from "../pipeline/response.ts";
 
 const { createServer, maxHeaderSize } = process.getBuiltinModule("node:http");
 
@@ -48,12 +48,10 @@ const canShare = process.platform === "linux";
 export class HttpServer {
   /** For UpgradeGate, which handles its upgrades. */
   readonly node: Server;
-  /** Open connections, each with its number of running requests. */
-  readonly #connections = new Map<Socket, number>();
-  /** Connections without a request since the last check. */
-  #idle = new Set<Socket>();
+  readonly #connections = new Set<Socket>();
+  /** The connections that had no request at the last check, and the bytes that had been written to each. */
+  #idle = new Map<Socket, number>();
   #idleCheck: NodeJS.Timeout | undefined;
-  #isDraining = false;
 
   /** `admits` returns false for a connection that it has closed. */
   constructor(listener: RequestListener, admits: (socket: Socket) => boolean = () => true) {
@@ -64,7 +62,6 @@ export class HttpServer {
     this.node = createServer({ ...OPTIONS, shouldUpgradeCallback }, listener);
     this.node.on("clientError", rejectMalformed);
     this.#guard(admits);
-    this.node.on("request", (request, response) => this.#count(request, response));
     // An upgraded socket is no longer an HTTP connection.
     this.node.on("upgrade", (_request, socket) => this.#connections.delete(socket as Socket));
   }
@@ -94,10 +91,9 @@ export class HttpServer {
    * not used: it keeps connections that have not sent a request yet, which browsers open in advance.
    */
   async drain(timeout: number): Promise<void> {
-    this.#isDraining = true;
     clearInterval(this.#idleCheck);
     const closed = new Promise<void>((resolve) => this.node.close(() => resolve()));
-    for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
+    for (const socket of this.#connections) endWhenAnswered(socket);
     const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
     await closed;
     clearTimeout(timer);
@@ -125,8 +121,10 @@ export class HttpServer {
    * that sends empty lines would keep its connection forever.
    */
   closeIdle(): void {
-    for (const socket of this.#idle) if (this.#connections.get(socket) === 0) socket.destroy();
-    this.#idle = new Set([...this.#connections].filter(([, requests]) => requests === 0).map(([socket]) => socket));
+    const idle = [...this.#connections].filter((socket) => responseOn(socket) === null);
+    // A request since then would have had its response.
+    for (const socket of idle) if (this.#idle.get(socket) === socket.bytesWritten) socket.destroy();
+    this.#idle = new Map(idle.map((socket) => [socket, socket.bytesWritten]));
   }
 
   /** Node's own listener reads requests, and must not see a connection that is not admitted. */
@@ -141,23 +139,16 @@ export class HttpServer {
   }
 
   #track(socket: Socket): void {
-    this.#connections.set(socket, 0);
+    this.#connections.add(socket);
     socket.once("close", () => this.#connections.delete(socket));
   }
+}
 
-  #count({ socket }: IncomingMessage, response: ServerResponse): void {
-    this.#add(socket, 1);
-    this.#idle.delete(socket);
-    response.once("close", () => {
-      this.#add(socket, -1);
-      if (this.#isDraining && this.#connections.get(socket) === 0) socket.end();
-    });
-  }
-
-  #add(socket: Socket, change: 1 | -1): void {
-    const requests = this.#connections.get(socket);
-    if (requests !== undefined) this.#connections.set(socket, requests + change);
-  }
+/** Closes a connection after the responses to all requests that it has sent. */
+function endWhenAnswered(socket: Socket): void {
+  const response = responseOn(socket);
+  if (response === null) socket.destroySoon();
+  else response.once("close", () => endWhenAnswered(socket));
 }
 
 /** A port for several processes to share: that of `endpoint`, or a free one for 0. Rejects when it is in use. */
@@ -204,5 +195,4 @@ function malformedResponse({ status, message }: Malformed): string {
 }
 
 /** The client would read another response as part of the one that is being sent. */
-const isResponding = (socket: Duplex) =>
-  (socket as { _httpMessage?: ServerResponse | null })._httpMessage?.headersSent === true;
+const isResponding = (socket: Duplex) => responseOn(socket)?.headersSent === true;

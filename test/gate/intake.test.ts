@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import { type AddressInfo, connect, Socket } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { Turns } from "../../gate/limits/turns.ts";
 
@@ -20,7 +20,6 @@ async function open() {
   const server = createServer((request, response) => {
     const client = request.url!.split("/")[1]!;
     received.push(request.url!.slice(1));
-    intake.received(request.socket);
     response.once("close", () => intake.answered(() => client, request.socket));
     response.end();
   }).listen(0, "127.0.0.1");
@@ -103,17 +102,29 @@ test("a connection that is held is read when the process is not busy any more", 
   expect(received).toEqual(["ada/1", "ada/2"]);
 });
 
-test("a connection is not held while a request that it has sent runs, because Node may have stopped to parse it", () => {
+test("a connection is not held while a request that it has sent runs, because Node may have stopped to parse it", async () => {
   const turns = new Turns({ time: 0, running: 1, utilization: () => 1 });
   turns.database = { waiting: 100, sendReads: () => {} };
-  const { intake } = turns;
-  const socket = new Socket();
-  intake.received(socket);
-  intake.received(socket);
-  intake.answered(() => "ada", socket);
-  expect(socket.isPaused()).toBe(false);
-  intake.answered(() => "ada", socket);
-  expect(socket.isPaused()).toBe(true);
-  turns.database = null;
-  socket.destroy();
+  const responses: ServerResponse[] = [];
+  const held: boolean[] = [];
+  const server = createServer(({ socket }, response) => {
+    responses.push(response);
+    response.once("close", () => {
+      turns.intake.answered(() => "ada", socket);
+      held.push(socket.isPaused());
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  onTestFinished(() => {
+    turns.database = null;
+    client.destroy();
+    server.close();
+  });
+  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2));
+  await expect.poll(() => responses.length).toBe(2);
+  responses[0]!.end();
+  await expect.poll(() => held).toEqual([false]);
+  responses[1]!.end();
+  await expect.poll(() => held).toEqual([false, true]);
 });

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { spreadOut } from "../../gate/limits/spread.ts";
 import { HttpServer, urlOf } from "../../gate/process/server.ts";
@@ -29,6 +30,26 @@ test("a connection without a request since the last check is closed, even if its
   await expect.poll(() => idle.ended).toBe(true);
   busy.write(request);
   await expect.poll(() => answers(busy)).toBe(3);
+});
+
+test("a stop closes idle connections at once, and others after the responses to all that they have sent", async () => {
+  const responses: ServerResponse[] = [];
+  const server = new HttpServer((_request, response) => void responses.push(response));
+  onTestFinished(() => server.close());
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  const url = urlOf({ host: "127.0.0.1", port: server.port });
+  const [idle, busy] = [await openRaw(url), await openRaw(url)];
+  busy.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2));
+  await expect.poll(() => responses.length).toBe(2);
+  const stopped = server.drain(60_000);
+  await expect.poll(() => idle.ended).toBe(true);
+  responses[0]!.end("first");
+  await expect.poll(() => busy.text).toContain("first");
+  expect(busy.ended).toBe(false);
+  responses[1]!.end("second");
+  await stopped;
+  await expect.poll(() => busy.ended).toBe(true);
+  expect(busy.text).toContain("second");
 });
 
 test.each([

@@ -1,7 +1,7 @@
+import { forPairs } from "../../../cache/cache.ts";
 import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import { presentTable } from "../../../db/changes/present-table.ts";
-import { forPairs } from "../../../db/pair-cache.ts";
 import type { View, VisibleChange, Watch } from "../../../db/rights/watch.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
