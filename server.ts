@@ -7,6 +7,7 @@ import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
 import { addDotEnv, type Config, ConfigError, folderIn, variablesOf } from "./config/config.ts";
+import { knownSettings, settingsOfParts } from "./config/declared.ts";
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { refuseWithoutConnections, whyNotStarted } from "./db/cluster/connections.ts";
@@ -42,7 +43,7 @@ async function main(): Promise<void> {
   const isDev = process.argv[2] === DEV;
   const given = process.argv.slice(isDev ? 3 : 2);
   if (given.includes("--help") || given.includes("-h"))
-    return void process.stdout.write(helpText(await ownSettings(given.find((argument) => !argument.startsWith("-")))));
+    return void process.stdout.write(await help(given.find((argument) => !argument.startsWith("-"))));
   const [folder, ...more] = given;
   const unknown = folder?.startsWith("-") ? folder : more[0];
   if (unknown !== undefined)
@@ -53,7 +54,7 @@ async function main(): Promise<void> {
   let fromFile: readonly string[] = [];
   try {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
-    configured = await configure({ folder });
+    configured = await configure({ folder, ofParts: await settingsOfParts(PARTS) });
     if (cluster.isPrimary) for (const line of misspeltSettings(fromFile, configured.config)) process.stderr.write(line);
     parts = await partsFor(withOwnParts(PARTS, configured.application), configured.config, configured.application);
     refuseClashes(configured.application, parts);
@@ -202,7 +203,10 @@ const messageOf = (error: unknown): string =>
   error instanceof ConfigError ? error.message : String((error as Error).stack ?? error);
 
 /** The settings of the application, if it can be read. */
-const ownSettings = (folder = folderIn()) => loadApplication(folder).then(describeOwn, () => []);
+async function help(folder = folderIn()): Promise<string> {
+  const own = await loadApplication(folder).then(describeOwn, () => []);
+  return helpText(knownSettings(await settingsOfParts(PARTS)), own);
+}
 
 const refuse = (message: string): void => {
   process.stderr.write(`${message}\n`);

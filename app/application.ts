@@ -4,6 +4,7 @@ import type { Router } from "express";
 import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { type DeclaredSettings, knownSettings } from "../config/declared.ts";
 import { isPartOpen } from "../config/parts.ts";
 import { parseValue } from "../config/setting-types.ts";
 import { REPLACED } from "../config/settings.ts";
@@ -61,8 +62,9 @@ const DEFAULTS = {
   hasAccount: false,
 } as const satisfies Omit<Description, keyof Pick<Description, "name" | "singular" | "about" | "table" | "fields">>;
 
-/** What the settings of the service depend on. Throws ConfigError for settings that do not belong into the file. */
-export function settingsOf({ folder, config }: Definition) {
+/** What the settings of the service depend on: the application, and its parts. Throws ConfigError for settings that do not belong into the file. */
+export function settingsOf({ folder, config }: Definition, ofParts: readonly DeclaredSettings[]) {
+  const known = knownSettings(ofParts);
   const { settings = {} } = config;
   const refuse = (reason: string, place = placeOf(config, folder)): never => {
     throw new ConfigError(`${place}: ${reason}`);
@@ -71,17 +73,19 @@ export function settingsOf({ folder, config }: Definition) {
     Object.keys(each.environment ?? {}).map((name) => [name, placeOf(each, folder)] as const),
   );
   for (const [name, place] of declared) {
-    if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`, place);
+    if (isSetting(name, known))
+      refuse(`${name} is a setting of the service: use another name, such as APP_${name}`, place);
     const others = declared.filter(([each]) => each === name);
     if (others.length > 1) refuse(`${name} is declared by ${others.map(([, where]) => where).join(" and ")}`, place);
   }
   for (const [name, value] of Object.entries(settings)) {
     if (Object.hasOwn(REPLACED, name)) refuse(`${name} is no longer a setting: ${REPLACED[name]}`);
-    if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
+    if (!isSetting(name, known))
+      refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
     if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
       refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);
   }
-  return { declared: declared.map(([name]) => name), settings };
+  return { declared: declared.map(([name]) => name), settings, ofParts };
 }
 
 /** What an application consists of: its parts, and then itself. */

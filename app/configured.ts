@@ -1,5 +1,5 @@
 import { type Config, type Environment, folderIn, isSetting, readConfig } from "../config/config.ts";
-import { SETTINGS } from "../config/settings.ts";
+import type { DeclaredSettings } from "../config/declared.ts";
 import { distance } from "../db/catalog/similar.ts";
 import { type Application, applicationOf, settingsOf } from "./application.ts";
 import { loadApplication } from "./load.ts";
@@ -17,26 +17,31 @@ type Options = {
   readonly folder?: string | undefined;
   /** The default is the environment of the process. */
   readonly environment?: Environment | undefined;
+  /** The settings of the parts of the service. */
+  readonly ofParts: readonly DeclaredSettings[];
   /** Whether a key for tokens is required, as by the service. */
   readonly needsKeys?: boolean;
 };
 
 /** Reads the settings and the application. Throws ConfigError. */
-export async function configure({ folder, environment, needsKeys = true }: Options): Promise<Configured> {
+export async function configure({ folder, environment, ofParts, needsKeys = true }: Options): Promise<Configured> {
   const definition = await loadApplication(folder ?? folderIn(environment));
-  const ofApplication = settingsOf(definition);
+  const ofApplication = settingsOf(definition, ofParts);
   const reread = () => readConfig(environment, { needsKeys, ...ofApplication });
   const config = reread();
   return { config, application: applicationOf(definition, config), reread };
 }
 
 /** A line for each of these names of `.env` that is probably meant to be a setting of the service or of the application. */
-export function misspeltSettings(names: readonly string[], { declared }: Pick<Config, "declared">): readonly string[] {
-  const known = [...Object.keys(SETTINGS), ...Object.keys(declared)];
-  const others = names.filter((name) => !isSetting(name) && !(name in declared));
+export function misspeltSettings(
+  names: readonly string[],
+  { declared, known }: Pick<Config, "declared" | "known">,
+): readonly string[] {
+  const all = [...Object.keys(known), ...Object.keys(declared)];
+  const others = names.filter((name) => !isSetting(name, known) && !(name in declared));
   return others.flatMap((name) => {
     const allowed = Math.min(2, Math.floor(name.length / 4));
-    const meant = known.find((each) => distance(name, each) <= allowed);
+    const meant = all.find((each) => distance(name, each) <= allowed);
     return meant === undefined ? [] : [`.env: ${name} is not a setting. Did you mean ${meant}?\n`];
   });
 }

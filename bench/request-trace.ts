@@ -1,8 +1,8 @@
 import { Session } from "node:inspector/promises";
 import { fileURLToPath } from "node:url";
 import pino from "pino";
-import { configure } from "../app/configured.ts";
 import { startService } from "../service/start.ts";
+import { configure } from "../test/support/config.ts";
 import type { Road, Trace, TracedFile } from "./roads.ts";
 
 /**

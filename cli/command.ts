@@ -6,9 +6,11 @@ import { type Configured, configure, misspeltSettings } from "../app/configured.
 import { findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { addDotEnv, type Config, ConfigError, type Environment, folderIn } from "../config/config.ts";
+import { settingsOfParts } from "../config/declared.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
+import { PARTS } from "../parts/list.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
@@ -105,6 +107,9 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   }
 }
 
+/** The settings that the parts of the service declare. */
+export const settingsOfService = () => settingsOfParts(PARTS);
+
 /**
  * The settings and the application of the service, from this process and `.env` unless another environment is given; no command needs
  * its keys. Rejects with ConfigError.
@@ -112,7 +117,7 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
 export async function readService(environment?: Environment): Promise<Configured> {
   const folder = environment === undefined ? findApplication(folderIn()) : null;
   const fromFile = folder === null ? [] : addDotEnv(folder);
-  const configured = await configure({ environment, needsKeys: false });
+  const configured = await configure({ environment, ofParts: await settingsOfService(), needsKeys: false });
   for (const line of misspeltSettings(fromFile, configured.config)) process.stderr.write(line);
   return configured;
 }

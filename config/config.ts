@@ -4,19 +4,25 @@ import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
+import { type DeclaredSettings, knownSettings } from "./declared.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { camelCase, parseValue } from "./setting-types.ts";
-import { hasCollector, type Parsed, REPLACED, SETTINGS, type Setting } from "./settings.ts";
+import { parseValue } from "./setting-types.ts";
+import { fieldOf, hasCollector, type Parsed, REPLACED, SETTINGS, type Setting, type Settings } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./config-error.ts";
 export type { PasswordClass } from "./setting-types.ts";
 
-/** All settings under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on others are filled in. */
+/**
+ * All settings under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on others are filled in. The
+ * settings of parts are there too: `valuesOf` reads them.
+ */
 export type Config = Omit<Parsed, UnsetByDefault> &
   ModuleSettings & {
+    /** Every setting, those of the parts included. */
+    readonly known: Settings;
     readonly embedded: boolean;
     readonly seed: "demo" | "none";
     readonly dbRequestCredentials: boolean;
@@ -53,6 +59,7 @@ type UnsetByDefault =
 
 type ReadOptions = {
   readonly needsKeys?: boolean;
+  readonly ofParts?: readonly DeclaredSettings[];
   readonly declared?: readonly string[];
   readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
 };
@@ -67,7 +74,7 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAI
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
- * key for tokens is required unless the service can run without one. `declared` are the names that the application declares, and
+ * key for tokens is required unless the service can run without one. `ofParts` are the settings of the parts. `declared` are the names that the application declares, and
  * `settings` those that it sets, unless the environment does. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
@@ -76,27 +83,30 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAI
  */
 export function readConfig(
   given: Environment = process.env,
-  { needsKeys = true, declared = [], settings = {} }: ReadOptions = {},
+  { needsKeys = true, ofParts = [], declared = [], settings = {} }: ReadOptions = {},
 ): Config {
-  const environment = withFile(given, declared);
+  const known = knownSettings(ofParts);
+  const environment = withFile(given, declared, known);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
-  const faults = own.flatMap((name) => faultOf(name, environment[name]));
-  const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
+  const faults = own.flatMap((name) => faultOf(name, environment[name], known));
+  const values = Object.entries(known).map(([name, setting]) => {
     const theirs = translated.filter((other) => other.name === name && other.text !== "");
     const ofApplication = settings[name as SettingName];
     const read = () => readSetting(name, setting, environment[name], theirs, ofApplication, defaults[name]);
-    return [camelCase(name.toLowerCase()), valueOr(faults, read)];
+    return [fieldOf(name), valueOr(faults, read)];
   });
   refuse(faults);
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
-  rejectConflicts(parsed, embedded, needsKeys);
+  const conflicts = ofParts.flatMap((part) => part.conflicts?.(parsed) ?? []);
+  rejectConflicts(parsed, embedded, needsKeys, conflicts);
   const { authProviders: path } = parsed;
   const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
   const providers = new ProviderReader({ path, environment, allowsLoopback });
   return {
     ...parsed,
+    known,
     embedded,
     ...moduleSettings(parsed),
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
@@ -104,7 +114,6 @@ export function readConfig(
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
-    mailUrl: parsed.mailUrl || (embedded ? "keep" : ""),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     tracing: hasCollector(environment),
     isDbMaxRowsSet:
@@ -124,7 +133,7 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
     .filter(({ text }) => text !== "")
     .map(({ from, name, text }) => {
       const { type }: Setting<unknown> = SETTINGS[name as keyof typeof SETTINGS];
-      return [camelCase(name.toLowerCase()), parseValue(from, type, text)];
+      return [fieldOf(name), parseValue(from, type, text)];
     });
   const given = Object.fromEntries(changes) as Partial<Config>;
   const isDbMaxRowsSet = config.isDbMaxRowsSet || given.dbMaxRows !== undefined;
@@ -133,8 +142,8 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
   return changed;
 }
 
-/** Whether the service itself uses the name. */
-export const isSetting = (name: string): boolean => name in SETTINGS || name.startsWith("PGRST_");
+/** Whether the service itself uses the name; `known` are its settings. */
+export const isSetting = (name: string, known: Settings): boolean => name in known || name.startsWith("PGRST_");
 
 export const shellEnvironment = (): Environment => process.env;
 
@@ -159,11 +168,11 @@ export function addDotEnv(folder: string): readonly string[] {
 }
 
 /** The environment, with the settings of SETTINGS_FILE that it does not have. Throws ConfigError. */
-function withFile(environment: Environment, declared: readonly string[]): Environment {
+function withFile(environment: Environment, declared: readonly string[], known: Settings): Environment {
   const { SETTINGS_FILE: file } = environment;
   if (!file) return environment;
   const settings = parseEnv(readSettingsFile(file));
-  const isKnown = (name: string) => isSetting(name) || declared.includes(name);
+  const isKnown = (name: string) => isSetting(name, known) || declared.includes(name);
   const unknown = Object.keys(settings).filter((name) => !isKnown(name));
   refuse(
     unknown.flatMap((name) =>
@@ -181,8 +190,8 @@ function readSettingsFile(file: string, name = "SETTINGS_FILE"): string {
   }
 }
 
-/** The field of a setting: `fieldOf("MAX_CONNECTIONS")` is `"maxConnections"`. */
-export const fieldOf = (name: keyof typeof SETTINGS): keyof Config => camelCase(name.toLowerCase()) as keyof Config;
+/** The value of a setting of the core or of a part; undefined if no part declares it. */
+export const valueIn = (config: Config, name: string): unknown => config[fieldOf(name) as keyof Config];
 
 /** The value of a setting under any of its names. Throws when two names have different values. */
 function readSetting(
@@ -204,7 +213,7 @@ function readSetting(
 }
 
 /** Why a variable of the environment is refused; nothing for one that is not for this service. */
-function faultOf(name: string, value = ""): readonly string[] {
+function faultOf(name: string, value = "", known: Settings): readonly string[] {
   if (Object.hasOwn(REPLACED, name)) return value === "" ? [] : [`${name} is no longer a setting: ${REPLACED[name]}`];
-  return FAMILIES.test(name) && !(name in SETTINGS) ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
+  return FAMILIES.test(name) && !(name in known) ? [`${name} is not a setting of this service; ${HOW_TO_LIST}`] : [];
 }

@@ -1,19 +1,27 @@
 import { refuse } from "./config-error.ts";
 import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
 import { isJwk } from "./json-web-keys.ts";
-import { moduleSettings } from "./modules.ts";
-import { hasDomain } from "./setting-types.ts";
 import type { Parsed } from "./settings.ts";
 
-/** Refuses settings that contradict each other, before anything is written. Throws ConfigError, which names all contradictions. */
-export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = true): void {
+/** Two settings that contradict each other, if they do, and what to write. */
+export type Conflict = readonly [exists: boolean, message: string];
+
+/**
+ * Refuses settings that contradict each other, before anything is written. `ofParts` are what parts find. Throws ConfigError, which
+ * names all contradictions.
+ */
+export function rejectConflicts(
+  parsed: Parsed,
+  embedded: boolean,
+  needsKeys = true,
+  ofParts: readonly Conflict[] = [],
+): void {
   const migrate = parsed.migrate !== "off";
-  const { hasAuth, hasTasks } = moduleSettings(parsed);
   const { jwtSecret } = parsed;
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
-  const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
+  const conflicts: readonly Conflict[] = [
     [
       // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
       needsKeys && !embedded && !hasKeys && (migrate || parsed.apiKeyRequired),
@@ -31,19 +39,6 @@ export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = t
       embedded && parsed.taskConcurrency === 0,
       "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
     ],
-    [
-      /^smtps?:/.test(parsed.mailUrl) && parsed.mailFrom === "",
-      "MAIL_URL requires MAIL_FROM, the sender of the e-mails",
-    ],
-    [
-      /^https?:/.test(parsed.mailUrl) && parsed.mailSecret === "",
-      "MAIL_URL with a webhook requires MAIL_SECRET, which signs its requests",
-    ],
-    [!migrate && parsed.mailUrl !== "", "MAIL_URL requires MIGRATE=on"],
-    [
-      hasAuth && parsed.emailConfirm !== "off" && !(hasTasks && (parsed.mailUrl !== "" || embedded)),
-      `EMAIL_CONFIRM=${parsed.emailConfirm} requires MAIL_URL and the module tasks, which send the e-mails`,
-    ],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [embedded && parsed.changesUrl !== "", "CHANGES_URL requires DATABASE_URL"],
@@ -51,7 +46,6 @@ export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = t
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && Boolean(parsed.dbConfig), "DB_CONFIG requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
-    [!hasDomain(parsed.baseUrl, parsed.passkeyDomain), "PASSKEY_DOMAIN must be that of BASE_URL, or one above it"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
@@ -67,6 +61,7 @@ export function rejectConflicts(parsed: Parsed, embedded: boolean, needsKeys = t
         jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
       "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_NETWORKS=loopback",
     ],
+    ...ofParts,
   ];
   refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));
 }

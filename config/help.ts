@@ -1,11 +1,15 @@
 import { COMMAND } from "./command.ts";
-import { describeSettings } from "./settings.ts";
+import { describeSettings, type Settings } from "./settings.ts";
 
-/** The output of `content-service start --help`. `own` are the settings of the application. */
-export function helpText(own: readonly { readonly name: string; readonly about: string }[] = []): string {
-  const width = Math.max(...[...describeSettings(), ...own].map(({ name }) => name.length)) + 2;
+/** The output of `content-service start --help`. `known` are all settings of the service, and `own` those of the application. */
+export function helpText(
+  known: Settings,
+  own: readonly { readonly name: string; readonly about: string }[] = [],
+): string {
+  const described = describeSettings(known);
+  const width = Math.max(...[...described, ...own].map(({ name }) => name.length)) + 2;
   const lineOf = (name: string, about: string) => `  ${name.padEnd(width)}${about}`.trimEnd();
-  const lines = describeSettings().map(({ name, fallback, about }) =>
+  const lines = described.map(({ name, fallback, about }) =>
     lineOf(name, fallback === "" ? about : `${about} Default: ${fallback}.`),
   );
   const ofApplication = own.map(({ name, about }) => lineOf(name, about));

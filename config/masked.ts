@@ -1,14 +1,11 @@
-import { type Config, fieldOf } from "./config.ts";
+import { type Config, valueIn } from "./config.ts";
 import { SECRETS } from "./setting-types.ts";
-import { SETTINGS } from "./settings.ts";
 
 const HIDDEN = "********";
 
 /** The settings by name, for operators: secrets are hidden, and so are passwords in URLs. */
 export const maskedSettings = (config: Config): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(
-    (Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]).map((name) => [name, masked(name, config[fieldOf(name)])]),
-  );
+  Object.fromEntries(Object.keys(config.known).map((name) => [name, masked(name, valueIn(config, name))]));
 
 function masked(name: string, value: unknown): unknown {
   if (!SECRETS.test(name) || value === "") return value;

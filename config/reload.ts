@@ -1,10 +1,8 @@
-import { type Config, fieldOf } from "./config.ts";
-import { SETTINGS } from "./settings.ts";
-
-type Name = keyof typeof SETTINGS;
+import { type Config, type SettingName, valueIn } from "./config.ts";
+import { fieldOf } from "./settings.ts";
 
 /** The settings that a reload (SIGUSR2) applies. The others need a restart. */
-export const RELOADABLE: readonly Name[] = [
+export const RELOADABLE: readonly SettingName[] = [
   "LOG_LEVEL",
   "CORS_ORIGINS",
   ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_KEY"] as const),
@@ -22,9 +20,11 @@ export function reloaded(
   running: Config,
   read: Config,
 ): { readonly config: Config; readonly restart: readonly string[] } {
-  const entries = RELOADABLE.map((name) => [fieldOf(name), read[fieldOf(name)]]);
-  const isChanged = (name: Name) => JSON.stringify(running[fieldOf(name)]) !== JSON.stringify(read[fieldOf(name)]);
-  const restart = (Object.keys(SETTINGS) as Name[]).filter((name) => isChanged(name) && !RELOADABLE.includes(name));
+  const entries = RELOADABLE.map((name) => [fieldOf(name), valueIn(read, name)]);
+  const isChanged = (name: string) => JSON.stringify(valueIn(running, name)) !== JSON.stringify(valueIn(read, name));
+  const restart = Object.keys(running.known).filter(
+    (name) => isChanged(name) && !RELOADABLE.includes(name as SettingName),
+  );
   return {
     config: { ...running, ...Object.fromEntries(entries), isDbMaxRowsSet: read.isDbMaxRowsSet },
     restart,

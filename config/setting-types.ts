@@ -3,7 +3,6 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
 import { ConfigError, parsedBy } from "./config-error.ts";
-import { isLoopbackHost } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
@@ -167,32 +166,6 @@ export const httpUrl = z
   .refine((text) => isHttp(text) && !/[?#]/.test(text), "must be an http or https URL, without ? and #")
   .transform((text) => text.replace(/\/+$/, ""));
 
-/** `keep`, or the URL of a mail server or a webhook. */
-export const mailUrl = z.string().refine((text) => {
-  if (text === "keep") return true;
-  const url = URL.parse(text);
-  if (url === null || url.hostname === "" || url.hash !== "") return false;
-  if (url.protocol === "smtp:" || url.protocol === "smtps:") return /^\/?$/.test(url.pathname) && url.search === "";
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname));
-}, "must be smtp://, smtps:// or https:// with a host, or keep");
-
-/** `no-reply@example.com` or `Example <no-reply@example.com>` */
-export const mailbox = z
-  .string()
-  .regex(
-    /^(?:[^<>@",;:\\\p{Cc}]{1,100} <[^\s<>@]{1,64}@[^\s<>@]{1,189}>|[^\s<>@]{1,64}@[^\s<>@]{1,189})$/u,
-    "must be an address, or a name and an address: Example <no-reply@example.com>",
-  );
-
-/** The bytes of `whsec_…`. Source: Standard Webhooks, "Signature scheme". */
-export const webhookSecret = z
-  .string()
-  .regex(/^whsec_[A-Za-z0-9+/]+={0,2}$/, "must be whsec_ and 24 to 64 bytes in base64")
-  .refine((text) => {
-    const { length } = Buffer.from(text.slice(6), "base64");
-    return length >= 24 && length <= 64;
-  }, "must be whsec_ and 24 to 64 bytes in base64");
-
 /** Browser origins as sent in the header Origin: scheme, host and port. `*` stands for all. */
 export const origins = list.pipe(
   z.array(
@@ -204,15 +177,6 @@ export const origins = list.pipe(
       ),
   ),
 );
-
-/** `example.com` */
-export const domainName = z
-  .string()
-  .regex(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.(?!$)|$))*$/, "must be a domain such as example.com, in lower case");
-
-/** Whether the domain is that of the URL, or one above it, or none: `hasDomain("https://api.example.com", "example.com")` */
-export const hasDomain = (url: string, domain: string): boolean =>
-  domain === "" || (url !== "" && `.${new URL(url).hostname}`.endsWith(`.${domain}`));
 
 /** IP addresses and networks of proxies, or Express's names for the private networks. */
 export const proxies = list.pipe(

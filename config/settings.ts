@@ -7,7 +7,7 @@ import { redisUrl } from "./redis-url.ts";
 import {
   anonymousRole,
   type CamelCase,
-  domainName,
+  camelCase,
   functionName,
   host,
   httpUrl,
@@ -16,8 +16,6 @@ import {
   issuerName,
   lifecycle,
   list,
-  mailbox,
-  mailUrl,
   moduleNames,
   networks,
   oneOf,
@@ -37,7 +35,6 @@ import {
   servedSchemas,
   switchOrFunction,
   tableExtras,
-  webhookSecret,
 } from "./setting-types.ts";
 import { trustedDocuments } from "./trusted-documents.ts";
 import { issuersFile } from "./trusted-issuers.ts";
@@ -49,7 +46,18 @@ export type Setting<T> = {
   readonly type: z.ZodType<T, any>;
 };
 
-const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): Setting<T> => ({
+/** Settings by the names of their environment variables. */
+export type Settings = Readonly<Record<string, Setting<any>>>;
+
+/** Their values, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. */
+export type ValuesOf<S extends Settings> = {
+  readonly [Name in keyof S & string as CamelCase<Name>]: S[Name] extends Setting<infer T> ? T : never;
+};
+
+/** The field of a setting in `Config`: `fieldOf("MAX_CONNECTIONS")` is `"maxConnections"`. */
+export const fieldOf = (name: string): string => camelCase(name.toLowerCase());
+
+export const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): Setting<T> => ({
   about,
   fallback,
   type,
@@ -70,7 +78,7 @@ export const REPLACED: Readonly<Record<string, string>> = {
   AUTH_PROVIDERS_LOOPBACK: "for tests, AUTH_PROVIDERS_NETWORKS=loopback accepts loopback addresses, without TLS",
 };
 
-/** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
+/** The settings of the core. */
 export const SETTINGS = {
   SETTINGS_FILE: setting(
     z.string(),
@@ -331,31 +339,6 @@ export const SETTINGS = {
     "Content Service",
     "Name that authenticator apps show above the codes, and some authenticators with passkeys.",
   ),
-  PASSKEY_DOMAIN: setting(
-    domainName,
-    "",
-    "Domain that passkeys belong to: that of BASE_URL, the default, or a domain above it, so that pages of its other subdomains can use them too. Another domain makes all passkeys useless.",
-  ),
-  MFA_AAL1: setting(
-    oneOf("limited", "full"),
-    "limited",
-    "What a password alone opens at /auth/v1 if the user has a second factor. limited: the factors, the user and the logout; other requests are anonymous. full: everything, as with Supabase.",
-  ),
-  MAIL_URL: setting(
-    orUnset(mailUrl),
-    "",
-    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://… for a webhook. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database, otherwise none.",
-  ),
-  MAIL_FROM: setting(
-    orUnset(mailbox),
-    "",
-    "Sender of e-mails: an address, or Example <no-reply@example.com>. Required with smtp:// and smtps://.",
-  ),
-  MAIL_SECRET: setting(
-    orUnset(webhookSecret),
-    "",
-    "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
-  ),
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),
     "open",
@@ -380,11 +363,6 @@ export const SETTINGS = {
     orUnset(pagesUrl),
     "",
     "URL of the application's pages for sign-in and accounts. Links in e-mails lead to pages below it, such as https://app.example.com/account/reset?token=…, and the part account-pages is not served. When unset, they lead to /auth/link.",
-  ),
-  STORAGE_URL: setting(
-    orUnset(httpUrl),
-    "",
-    "URL of a storage server, such as http://storage:5000, to which /storage/v1 passes requests. It checks the tokens itself, with JWT_SECRET. When unset, /storage/v1 is 404.",
   ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
@@ -501,13 +479,9 @@ export const hasCollector = (environment: Readonly<Record<string, string | undef
   environment.OTEL_TRACES_EXPORTER !== "none" &&
   environment.OTEL_SDK_DISABLED?.toLowerCase() !== "true";
 
-/** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
-export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
-  Object.entries<Setting<unknown>>(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
+/** Settings for documentation, in order: name, default ("" is unset) and meaning. */
+export const describeSettings = (settings: Settings): { name: string; fallback: string; about: string }[] =>
+  Object.entries(settings).map(([name, { fallback, about }]) => ({ name, fallback, about }));
 
-/** The settings as they are given, under their names in camelCase. */
-export type Parsed = {
-  readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
-    ? T
-    : never;
-};
+/** The settings of the core as they are given. */
+export type Parsed = ValuesOf<typeof SETTINGS>;

@@ -1,5 +1,6 @@
 import { type Application, applicationOf, settingsOf } from "../app/application.ts";
 import type { Definition } from "../app/load.ts";
+import { settingsOfService } from "../cli/command.ts";
 import { type Config, readConfig, variablesOf } from "../config/config.ts";
 import { MODULE_NAMES } from "../config/modules.ts";
 
@@ -37,12 +38,12 @@ function migrateOf({ MIGRATE, MODULES }: Readonly<Record<string, unknown>>): Rea
 }
 
 /** The application on a database of the tests. Throws ConfigError. */
-export function onTestDatabase(
+export async function onTestDatabase(
   definition: Definition,
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = {},
-): { readonly config: Config; readonly application: Application } {
-  const own = settingsOf(definition);
+): Promise<{ readonly config: Config; readonly application: Application }> {
+  const own = settingsOf(definition, await settingsOfService());
   const environment = {
     ...variablesOf(own.declared),
     ...SETTINGS,

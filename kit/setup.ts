@@ -36,7 +36,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** With `current.sql`, which is tested before it is committed. */
 async function prepare(definition: Definition, url: string): Promise<void> {
-  const { config, application } = onTestDatabase(definition, url);
+  const { config, application } = await onTestDatabase(definition, url);
   const { migrationsFolder, seedFile } = application;
   const base = baseOf(join(application.folder!, "db"));
   if (migrationsFolder === null && base === null)
@@ -50,10 +50,10 @@ async function prepare(definition: Definition, url: string): Promise<void> {
     return;
   }
   if (migrationsFolder !== null && (await hasCurrent(migrationsFolder))) {
-    await open(onTestDatabase(definition, url));
+    await open(await onTestDatabase(definition, url));
     await applyCurrent(url, () => {}, migrationsFolder);
   }
-  await open(onTestDatabase(definition, url, { SEED: "demo" }));
+  await open(await onTestDatabase(definition, url, { SEED: "demo" }));
 }
 
-const open = (configured: ReturnType<typeof onTestDatabase>) => openConfigured(configured, createLog("error"));
+const open = (configured: Awaited<ReturnType<typeof onTestDatabase>>) => openConfigured(configured, createLog("error"));

@@ -78,7 +78,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const { clusterUrl, template, folder } = inject("contentService") ?? refuse();
   const definition = await loadApplication(folder);
   const copy = await copyDatabase(clusterUrl, template);
-  const configured = onTestDatabase(definition, copy.url);
+  const configured = await onTestDatabase(definition, copy.url);
   const kit = new TestKit(copy, configured);
   afterAll(() => kit.drop());
   return kit;
@@ -93,14 +93,14 @@ function refuse(): never {
 class TestKit implements TestDatabase {
   readonly owner: Db;
   readonly #copy: DatabaseCopy;
-  readonly #configured: ReturnType<typeof onTestDatabase>;
+  readonly #configured: Awaited<ReturnType<typeof onTestDatabase>>;
   readonly #tokens;
   #database: Promise<Database> | undefined;
   #service: ReturnType<typeof startService> | undefined;
   #lastOfOwner: Promise<unknown> = Promise.resolve();
   #users = 0;
 
-  constructor(copy: DatabaseCopy, configured: ReturnType<typeof onTestDatabase>) {
+  constructor(copy: DatabaseCopy, configured: Awaited<ReturnType<typeof onTestDatabase>>) {
     this.#copy = copy;
     this.#configured = configured;
     this.owner = ownerDb(this.#asOwner);

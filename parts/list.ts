@@ -5,18 +5,35 @@ import { commands as mailCommands } from "./mail/commands.ts";
 
 /**
  * Every part, in the order in which they are opened, and of their links in the header of pages. A part is deleted with its folder
- * and its line.
+ * and its entry.
  */
 export const PARTS: readonly ListedPart[] = [
   { name: "development", load: async () => (await import("./development/part.ts")).development, commands: development },
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
-  { name: "supabase-auth", load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth },
-  { name: "supabase-paths", load: async () => (await import("./supabase-paths/part.ts")).supabasePaths },
+  {
+    name: "supabase-auth",
+    load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth,
+    settings: async () => (await import("./supabase-auth/settings.ts")).SUPABASE_AUTH,
+  },
+  {
+    name: "supabase-paths",
+    load: async () => (await import("./supabase-paths/part.ts")).supabasePaths,
+    settings: async () => (await import("./supabase-paths/settings.ts")).SUPABASE_PATHS,
+  },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
-  { name: "mail", load: async () => (await import("./mail/part.ts")).mail, commands: mailCommands },
+  {
+    name: "mail",
+    load: async () => (await import("./mail/part.ts")).mail,
+    commands: mailCommands,
+    settings: async () => (await import("./mail/settings.ts")).MAIL,
+  },
   { name: "federated", load: async () => (await import("./federated/part.ts")).federated },
   { name: "saml", load: async () => (await import("./saml/part.ts")).saml },
-  { name: "passkeys", load: async () => (await import("./passkeys/part.ts")).passkeys },
+  {
+    name: "passkeys",
+    load: async () => (await import("./passkeys/part.ts")).passkeys,
+    settings: async () => (await import("./passkeys/settings.ts")).PASSKEYS,
+  },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },

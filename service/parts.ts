@@ -2,6 +2,7 @@ import type { Application } from "../app/application.ts";
 import { placeOf } from "../app/origin.ts";
 import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
+import type { DeclaredSettings } from "../config/declared.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { ProviderKind } from "../config/provider-entry.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
@@ -17,6 +18,8 @@ export type ListedPart = ChoosablePart & {
   load(): Promise<Part>;
   /** The commands that it brings, whether it is open or not. */
   readonly commands?: Commands;
+  /** Loads the settings that it declares, whether it is open or not. */
+  readonly settings?: () => Promise<DeclaredSettings>;
 };
 
 type PartSettings = Pick<Config, "parts" | "embedded">;

@@ -82,7 +82,7 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
 
 /** The list of all parts, and who loads parts from it: the entry points, and commands. */
 const LIST = "parts/list.ts";
-const OPENERS = [ROOT, "cli/content-service.ts", "cli/open-parts.ts"];
+const OPENERS = [ROOT, "cli/content-service.ts", "cli/command.ts", "cli/open-parts.ts"];
 /** What parts may import of the composition and of the commands. */
 const FOR_PARTS = [
   ...["service/part.ts", "service/core.ts"],

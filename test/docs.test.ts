@@ -3,7 +3,6 @@ import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
-import { describeSettings } from "../config/settings.ts";
 import { MODULES } from "../db/modules/modules.ts";
 import { SQLSTATES } from "../db/sqlstates.ts";
 import { docsOf } from "../pages/documents.ts";
@@ -15,6 +14,7 @@ import { CODES, REASONS, REST_CODES } from "../problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
 import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES, TABLE_CODES, TOKEN_CODES } from "../rest-gateway/table/problem.ts";
+import { describeSettings } from "./support/config.ts";
 import { DEMO } from "./support/demo.ts";
 
 /** Of a folder that has a lock file of its own. */
@@ -37,9 +37,20 @@ function tableRows(file: string, heading = ""): string[][] {
     );
 }
 
-test("docs/settings.md lists every setting with its default and meaning", () => {
-  const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
-  expect(tableRows("docs/settings.md", "## All settings")).toEqual(settings);
+// For a new setting, write a row with its name: vitest -u fills it in.
+test("docs/settings.md has a row for every setting, made from its declaration", async () => {
+  const rows = new Map(
+    describeSettings().map(({ name, fallback, about }) => [
+      name,
+      `| \`${name}\` | ${fallback === "" ? "" : `\`${fallback}\``} | ${about.replaceAll("|", "\\|")} |`,
+    ]),
+  );
+  const page = readFileSync("docs/settings.md", "utf8");
+  const [before, settings, after] = page.split(/(?=^## (?:All settings|Settings of the demo)$)/m);
+  const names = [...settings!.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+  expect(names.toSorted()).toEqual([...rows.keys()].toSorted());
+  const made = settings!.replace(/^\| `(\w+)`.*$/gm, (_, name) => rows.get(name)!);
+  await expect([before, made, after].join("")).toMatchFileSnapshot("../docs/settings.md");
 });
 
 test("docs/settings.md lists every setting of the demo with its meaning", () => {

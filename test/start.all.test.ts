@@ -9,8 +9,6 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi
 import { WebSocket } from "ws";
 import { outcomeOf } from "../cli/command.ts";
 import { upgrade } from "../cli/upgrade.ts";
-import { readConfig } from "../config/config.ts";
-import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import { createLog } from "../gate/pipeline/log.ts";
 import { doctor } from "../parts/advisor/doctor/doctor.ts";
@@ -26,6 +24,7 @@ import {
   PROJECT,
   type Settings,
 } from "./support/command.ts";
+import { describeSettings, readConfig } from "./support/config.ts";
 import { contentTypes } from "./support/content-types.ts";
 import { createTestDatabase } from "./support/database.ts";
 import { argumentsOf, processesNamed } from "./support/processes.ts";

@@ -107,7 +107,7 @@ function createConsole(core: Core): HttpInterface {
   const live = liveView({ metrics, activity: readStatements, waitingTasks });
   const send = adminSender(core);
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
-  const mail = auth?.mails?.isOn && config.mailUrl === "keep" ? auth.mails : null;
+  const mail = auth?.mails?.isKept ? auth.mails : null;
   const keptMails = mail === null ? [] : [mailView(mail)];
   const activity = activityView({
     ...{ advice, metrics, waitingTasks, activity: readStatements, send },

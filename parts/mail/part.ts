@@ -13,6 +13,7 @@ const createMails: CreateMails = (options): OwnMails => {
   return {
     service,
     isOn: service.isOn,
+    isKept: service.isKept,
     tasks: service.tasks,
     kept: (total) => service.kept(total),
     request: requestMailFor,

@@ -8,6 +8,7 @@ import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 import { type Mail, type MailKind, type MailValues, otpTypeOf } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
+import { transportSettings } from "./settings.ts";
 import { Templates } from "./templates.ts";
 import { createTransport, type Transport } from "./transports.ts";
 
@@ -26,6 +27,7 @@ export class MailService {
   readonly settings: MailSettings;
   /** Whether e-mails are sent or kept. */
   readonly isOn: boolean;
+  readonly isKept: boolean;
   readonly #url: string;
   readonly #log: Logger;
   readonly #templates: Templates;
@@ -36,11 +38,13 @@ export class MailService {
   constructor({ settings, functions, folder, hasTasks, secret, url, log }: Parameters<CreateMails>[0]) {
     this.settings = settings;
     this.repository = new MailRepository(functions);
-    this.isOn = hasTasks && settings.mailUrl !== "";
+    const transport = transportSettings(settings);
+    this.isOn = hasTasks && transport.mailUrl !== "";
+    this.isKept = this.isOn && transport.mailUrl === "keep";
     this.#url = url;
     this.#log = log;
     this.#templates = new Templates(folder);
-    this.#transport = this.isOn ? createTransport(settings) : null;
+    this.#transport = this.isOn ? createTransport(transport) : null;
     this.#linkKey = deriveKey(secret, "links in e-mails");
   }
 
@@ -53,7 +57,7 @@ export class MailService {
   start(): void {
     if (this.isOn) return;
     this.#log.info(
-      this.settings.mailUrl === ""
+      transportSettings(this.settings).mailUrl === ""
         ? "no e-mails are sent: resets of passwords and other sign-ins by e-mail need MAIL_URL"
         : "no e-mails are sent, although MAIL_URL is set: they need the module tasks",
     );

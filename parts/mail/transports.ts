@@ -1,9 +1,7 @@
 import { createHmac } from "node:crypto";
 import { isLoopbackHost } from "../../config/json-file.ts";
-import type { MailSettings } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Mail } from "./kinds.ts";
-
-type TransportSettings = Pick<MailSettings, "mailUrl" | "mailFrom" | "mailSecret">;
+import type { TransportSettings } from "./settings.ts";
 
 /** Sends e-mails. */
 export type Transport = {

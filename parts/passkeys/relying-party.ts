@@ -1,7 +1,9 @@
 import { isIP } from "node:net";
+import { valuesOf } from "../../config/declared.ts";
 import { isLoopbackHost } from "../../config/json-file.ts";
 import { problem } from "../../problems/problem.ts";
 import type { PasskeySettings } from "../../rest-gateway/auth/passkeys/passkeys.ts";
+import { PASSKEYS } from "./settings.ts";
 
 /** Where passkeys of this service are used: its domain, and the pages that may ask for them. Source: WebAuthn, "relying party". */
 export class RelyingParty {
@@ -14,7 +16,7 @@ export class RelyingParty {
   /** `url` is the public URL of the service. */
   constructor(url: string, settings: PasskeySettings) {
     this.#url = new URL(url);
-    this.#domain = domainOf(this.#url, settings.passkeyDomain);
+    this.#domain = domainOf(this.#url, valuesOf(settings, PASSKEYS).passkeyDomain);
     this.name = settings.mfaIssuer;
     this.follow(settings);
   }

@@ -1,6 +1,8 @@
+import { valuesOf } from "../../config/declared.ts";
 import type { Form } from "../../rest-gateway/auth/issue.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { methodsOf } from "../../rest-gateway/auth/session-repository.ts";
+import { SUPABASE_AUTH } from "./settings.ts";
 
 /** Tokens and the user, as the wire has them. */
 export type SessionAnswer = {
@@ -26,7 +28,7 @@ export const AUTH_SESSION: Form<SessionAnswer> = {
       ...{ email: user.email, phone: "", app_metadata: user.app_metadata, user_metadata: user.user_metadata },
       ...{ aal: `aal${aal}`, amr: methods, session_id: session, is_anonymous: user.is_anonymous },
     };
-    const isLimited = account.hasFactor && aal === 1 && settings.mfaAal1 === "limited";
+    const isLimited = account.hasFactor && aal === 1 && valuesOf(settings, SUPABASE_AUTH).mfaAal1 === "limited";
     const pair = tokens.issuePair({ ...account, claims }, { session, signedInAt, refreshToken: secret, isLimited });
     return {
       access_token: pair.accessToken,

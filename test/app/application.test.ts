@@ -2,11 +2,12 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { applicationOf, settingsOf } from "../../app/application.ts";
-import { configure, misspeltSettings } from "../../app/configured.ts";
+import { applicationOf } from "../../app/application.ts";
+import { misspeltSettings } from "../../app/configured.ts";
 import { type Config, defineConfig, defineResource, z } from "../../app/index.ts";
 import { loadApplication } from "../../app/load.ts";
-import { type Environment, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/config.ts";
+import { configure, KNOWN, readConfig, settingsOf } from "../support/config.ts";
 import { DEMO } from "../support/demo.ts";
 
 const OWN = { DATABASE_URL: "postgres://o@db/shop", JWT_SECRET: "a secret of the tests, long enough for HS256" };
@@ -26,7 +27,7 @@ test("a name in .env that is almost a setting has a line, and other variables of
   const declared = { SHOP_NAME: "a", PROT: "1" };
   const lines = misspeltSettings(
     ["ACCES_TOKEN_TTL", "EMAIL_CONFRIM", "SHOP_NAMES", "PORT", "PGRST_DB_URI", "PROT", "POST_URL", "STRIPE_KEY", "A"],
-    { declared },
+    { declared, known: KNOWN },
   );
   expect(lines).toEqual([
     ".env: ACCES_TOKEN_TTL is not a setting. Did you mean ACCESS_TOKEN_TTL?\n",

@@ -22,7 +22,7 @@ class Matrix {
   static async of(folder: string): Promise<Matrix> {
     const database = await copyDatabase(inject("clusterUrl"), "template1");
     const definition = await loadApplication(folder);
-    await openConfigured(onTestDatabase(definition, database.url, { SEED: "demo" }), createLog("error"));
+    await openConfigured(await onTestDatabase(definition, database.url, { SEED: "demo" }), createLog("error"));
     const { rows } = await database.owner.query(
       "select username as name, role, json_build_object('sub', user_id) as claims from auth_private.accounts order by username",
     );

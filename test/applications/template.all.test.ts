@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig } from "../../config/config.ts";
 import { init } from "../../parts/development/init/init.ts";
 import { type Command, devStart, nodeRun, PROJECT } from "../support/command.ts";
+import { readConfig } from "../support/config.ts";
 import { POLL } from "../support/until.ts";
 
 let home: string;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readConfig } from "../../config/config.ts";
+import { readConfig } from "../support/config.ts";
 import { errorOf, writeFile } from "../support/settings.ts";
 
 const SECRET = "reallyreallyreallyreallyverysafe";

@@ -1,8 +1,8 @@
 import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readConfig } from "../../config/config.ts";
 import { createLog } from "../../gate/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
+import { readConfig } from "../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const SECRET = "reallyreallyreallyreallyverysafe";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type Environment, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/config.ts";
 import { PROTOCOLS } from "../../parts/federated/oauth/protocols.ts";
+import { readConfig } from "../support/config.ts";
 import { providersError, writeFile } from "../support/settings.ts";
 
 const OIDC = { name: "acme", kind: "oidc", issuer: "https://id.acme.example", clientId: "content" };

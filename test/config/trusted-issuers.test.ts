@@ -1,6 +1,6 @@
 import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
-import { readConfig } from "../../config/config.ts";
+import { readConfig } from "../support/config.ts";
 import { errorOf, writeFile } from "../support/settings.ts";
 
 const file = (...issuers: unknown[]) => writeFile(JSON.stringify(issuers));

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { describeSettings } from "../../config/settings.ts";
 import { PROJECT } from "../support/command.ts";
+import { describeSettings } from "../support/config.ts";
 
 // TypeScript does not follow this name: the root does not have these packages.
 const SCHEMAS: string = "../../build/schemas/index.js";

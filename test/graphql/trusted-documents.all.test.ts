@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { outcomeOf } from "../../cli/command.ts";
 import { documents } from "../../cli/documents.ts";
-import { readConfig } from "../../config/config.ts";
+import { readConfig } from "../support/config.ts";
 import { useService } from "../support/http-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
 

@@ -1,12 +1,12 @@
 import { globSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { readConfig } from "../../config/config.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
 import { recipientOf } from "../../gate/pipeline/exchange.ts";
 import { withLimits } from "../../service/limits.ts";
 import { anonymousCallers } from "../support/callers.ts";
+import { readConfig } from "../support/config.ts";
 import { useService } from "../support/http-client.ts";
 import { type RawSocket, upgrade } from "../support/raw-socket.ts";
 import { POLL } from "../support/until.ts";

@@ -1,10 +1,10 @@
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readConfig } from "../../config/config.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createLog } from "../../gate/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
+import { readConfig } from "../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 

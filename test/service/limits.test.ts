@@ -1,8 +1,9 @@
 import { availableParallelism } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import { expect, test } from "vitest";
-import { type Environment, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/config.ts";
 import { type Limits, withLimits } from "../../service/limits.ts";
+import { readConfig } from "../support/config.ts";
 
 const DATABASE_URL = "postgres://u:p@db.example.com/d";
 const OWN = { DATABASE_URL, JWT_SECRET: "0123456789abcdef0123456789abcdef" };

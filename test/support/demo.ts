@@ -1,7 +1,7 @@
-import { applicationOf, settingsOf } from "../../app/application.ts";
+import { applicationOf } from "../../app/application.ts";
 import { type Definition, loadApplication } from "../../app/load.ts";
-import { readConfig } from "../../config/config.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
+import { readConfig, settingsOf } from "./config.ts";
 
 /** The application in demo/, which is that of most tests. */
 export const DEMO: Definition = await loadApplication("demo");

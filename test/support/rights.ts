@@ -1,9 +1,9 @@
 import { onTestFinished } from "vitest";
-import { readConfig } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import { loginsAt } from "../../db/cluster/provision.ts";
 import { type OpenCore, openCore } from "../../service/core.ts";
 import { withLimits } from "../../service/limits.ts";
+import { readConfig } from "./config.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** The settings of a database without limits that a test would meet. */

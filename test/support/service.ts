@@ -1,12 +1,13 @@
 import type { Logger } from "pino";
-import { applicationOf, settingsOf } from "../../app/application.ts";
+import { applicationOf } from "../../app/application.ts";
 import { type Definition, NO_APPLICATION } from "../../app/load.ts";
-import { type Config, readConfig } from "../../config/config.ts";
+import type { Config } from "../../config/config.ts";
 import { createLog } from "../../gate/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import type { Limits } from "../../service/limits.ts";
 import type { Tracer } from "../../telemetry/span.ts";
 import { hashCheaply } from "./cluster.ts";
+import { readConfig, settingsOf } from "./config.ts";
 import { count } from "./counts.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { DEMO } from "./demo.ts";

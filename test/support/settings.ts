@@ -1,7 +1,8 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Environment, readConfig } from "../../config/config.ts";
+import type { Environment } from "../../config/config.ts";
+import { readConfig } from "./config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "settings-"));
 let files = 0;

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { COMMAND } from "../../../config/command.ts";
-import type { Config } from "../../../config/config.ts";
+import { type Config, valueIn } from "../../../config/config.ts";
 import type { Check } from "../../../identity/diagnosis.ts";
 import { factorKeys } from "../../../rest-gateway/auth/second-factor.ts";
 import { unreadableIn } from "../../../rest-gateway/auth/secret-box.ts";
@@ -45,8 +45,8 @@ async function withoutAccount(client: pg.Client): Promise<string | null> {
 }
 
 /** Accounts that have been brought along without a hash set their first password by e-mail. */
-async function lockedOutIn(client: pg.Client, { mailUrl }: Config): Promise<string | null> {
-  if (mailUrl !== "") return null;
+async function lockedOutIn(client: pg.Client, config: Config): Promise<string | null> {
+  if (valueIn(config, "MAIL_URL")) return null;
   const { rows } = await client.query(`
     select count(*) filter (where not exists (select from auth_private.identities as i where i.user_id = a.user_id)
         and not exists (select from auth_private.passkeys as p where p.user_id = a.user_id)

@@ -13,6 +13,8 @@ import type { AdmittedLogin } from "../sign-in.ts";
 export type Mails = {
   /** Whether e-mails are sent or kept. */
   readonly isOn: boolean;
+  /** Whether they are kept, and not sent. */
+  readonly isKept: boolean;
   /** The task that sends one e-mail, for the queue. */
   readonly tasks: TaskList;
   /** The e-mails that are kept, newest first, as they would be sent. */
@@ -141,7 +143,7 @@ export type Link = {
 /** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
 export type TakenToken = { readonly account: Account; readonly token: object };
 
-export type MailSettings = Pick<Config, "mailUrl" | "mailFrom" | "mailSecret" | "authPagesUrl"> &
+export type MailSettings = Pick<Config, "embedded" | "authPagesUrl"> &
   Pick<AuthLimits, "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
 
 /** Creates what a part brings. Throws ConfigError for a template that is not valid. */

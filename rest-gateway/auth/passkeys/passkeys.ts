@@ -101,7 +101,7 @@ export type CreatedPasskey = {
   readonly challenge?: string;
 };
 
-export type PasskeySettings = Pick<Config, "passkeyDomain" | "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
+export type PasskeySettings = Pick<Config, "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
 
 /** Creates what a part brings. */
 export type CreatePasskeys = (options: {

@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { configure } from "../../../app/configured.ts";
 import { outcomeOf } from "../../../cli/command.ts";
 import { openParts } from "../../../cli/open-parts.ts";
 import { KINDS, type MailValues } from "../../../parts/mail/kinds.ts";
 import { mail } from "../../../parts/mail/mail.ts";
 import { Templates } from "../../../parts/mail/templates.ts";
 import { languagesOf } from "../../../rest-gateway/conventions/languages.ts";
+import { configure } from "../../support/config.ts";
 
 const VALUES: MailValues = {
   ...{ email: "a&b@test.example", service: "api.test.example", url: "https://api.test.example", minutes: "60" },

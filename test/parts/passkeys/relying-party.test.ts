@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
-import { readConfig } from "../../../config/config.ts";
+import { valuesOf } from "../../../config/declared.ts";
 import { RelyingParty } from "../../../parts/passkeys/relying-party.ts";
+import { PASSKEYS } from "../../../parts/passkeys/settings.ts";
+import { readConfig } from "../../support/config.ts";
 
 const partyOf = (url: string, settings: { passkeyDomain?: string; corsOrigins?: string[] } = {}) =>
   new RelyingParty(url, {
@@ -35,7 +37,7 @@ test.each(["http://api.example.com", "https://203.0.113.7", "http://0.0.0.0:3000
 
 test("PASSKEY_DOMAIN is the domain of BASE_URL, or one above it", () => {
   const domainOf = (PASSKEY_DOMAIN: string, BASE_URL = "https://api.example.com") =>
-    readConfig({ PASSKEY_DOMAIN, BASE_URL }).passkeyDomain;
+    valuesOf(readConfig({ PASSKEY_DOMAIN, BASE_URL }), PASSKEYS).passkeyDomain;
   expect([domainOf("example.com"), domainOf("api.example.com"), domainOf("")]).toEqual([
     ...["example.com", "api.example.com", ""],
   ]);

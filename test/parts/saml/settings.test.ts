@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type Environment, readConfig } from "../../../config/config.ts";
+import type { Environment } from "../../../config/config.ts";
 import { PROTOCOLS } from "../../../parts/federated/oauth/protocols.ts";
 import { SAML_ENTRIES } from "../../../parts/saml/settings.ts";
 import { newCertificate } from "../../support/certificate.ts";
+import { readConfig } from "../../support/config.ts";
 import { providersError, writeFile } from "../../support/settings.ts";
 
 const PAIR = newCertificate();

@@ -6,11 +6,11 @@ import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { applicationOf } from "../../../app/application.ts";
 import { NO_APPLICATION } from "../../../app/load.ts";
-import { readConfig } from "../../../config/config.ts";
 import { docsOf } from "../../../pages/documents.ts";
 import { listGroups } from "../../../parts/site/contents.ts";
 import { startPage } from "../../../parts/site/site.ts";
 import type { Base } from "../../../service/part.ts";
+import { readConfig } from "../../support/config.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 const docs = docsOf({ groups: listGroups() });

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import jwt from "jsonwebtoken";
 import { beforeAll, describe, expect, test } from "vitest";
-import { readConfig } from "../../../config/config.ts";
 import { secretOf } from "../../../identity/keys.ts";
 import { createTokens } from "../../../identity/tokens.ts";
+import { readConfig } from "../../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 

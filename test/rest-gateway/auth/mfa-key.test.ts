@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readConfig } from "../../../config/config.ts";
+import { readConfig } from "../../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { sendTo } from "../../support/resource-client.ts";
 import { PASSWORD } from "../../support/second-factor.ts";

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { createClient } from "@supabase/supabase-js";
 import { expect, test } from "vitest";
 import { user as userCommand } from "../../../cli/user.ts";
-import { readConfig } from "../../../config/config.ts";
+import { readConfig } from "../../support/config.ts";
 import { useService } from "../../support/http-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 

@@ -1,8 +1,8 @@
 import jwt from "jsonwebtoken";
 import pino from "pino";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../../../config/config.ts";
 import { startService } from "../../../server.ts";
+import { readConfig } from "../../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { healthOf } from "../../support/service.ts";
 

@@ -1,10 +1,10 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
-import { readConfig } from "../../../config/config.ts";
 import { addressReader } from "../../../gate/pipeline/exchange.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { openCore } from "../../../service/core.ts";
 import { withLimits } from "../../../service/limits.ts";
+import { readConfig } from "../../support/config.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 
 const { logins, settings } = JSON.parse(process.argv[2]!);
