@@ -10,7 +10,7 @@ import { settingsOfParts } from "../config/declared.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
-import { PARTS } from "../parts/list.ts";
+import { PARTS } from "./list.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 

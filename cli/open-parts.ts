@@ -3,10 +3,10 @@ import type { Configured } from "../app/configured.ts";
 import type { ProviderSettings } from "../config/provider-entry.ts";
 import type { ProviderReader } from "../config/providers.ts";
 import type { Finding } from "../db/findings/finding.ts";
-import { PARTS } from "../parts/list.ts";
 import type { DiagnoseProvider, DiagnosisOptions } from "../rest-gateway/auth/federated.ts";
 import type { Part } from "../service/part.ts";
 import { type ListedPart, partsFor, providerKindsOf, withOwnParts } from "../service/parts.ts";
+import { PARTS } from "./list.ts";
 
 /** All parts, whether they are open or not. Throws ConfigError. */
 export const allParts = ({ application }: Configured): readonly ListedPart[] => withOwnParts(PARTS, application);

@@ -80,9 +80,9 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
   expect(upward).toEqual([]);
 });
 
-/** The list of all parts, and who loads parts from it: the entry points, and commands. */
+/** The list of all parts, and who loads parts from it: the entry points. Commands load it by its name. */
 const LIST = "parts/list.ts";
-const OPENERS = [ROOT, "cli/content-service.ts", "cli/command.ts", "cli/open-parts.ts"];
+const OPENERS = [ROOT, "cli/content-service.ts"];
 /** What parts may import of the composition and of the commands. */
 const FOR_PARTS = [
   ...["service/part.ts", "service/core.ts"],

@@ -1,3 +1,7 @@
+// What they use of PostGraphile, of other plugins, and of the options of the schema.
+import type {} from "postgraphile";
+import type {} from "postgraphile-plugin-connection-filter";
+import type {} from "../../plugins/lists/page.ts";
 import { AbsentBulkMutationsPlugin } from "./AbsentBulkMutationsPlugin.ts";
 import { AggregatesPlugin } from "./AggregatesPlugin.ts";
 import { BulkMutationsPlugin } from "./BulkMutationsPlugin.ts";

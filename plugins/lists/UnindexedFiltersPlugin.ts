@@ -1,4 +1,5 @@
 import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
+import type { PgClass } from "postgraphile/graphile-build-pg/pg-introspection";
 
 /** The tables whose columns can all be filtered and ordered by: all, small ones, or none. In other tables, only columns in an index. */
 export type UnindexedFilters = "all" | "small" | "none";
@@ -11,6 +12,8 @@ const SMALL_TABLES = `
   select c.oid::text as oid from pg_catalog.pg_class as c
   where c.relkind in ('r', 'm')
     and case when c.reltuples < 0 then pg_catalog.pg_relation_size(c.oid) / 28 else c.reltuples end <= ${SMALL_TABLE}`;
+
+const smallTables = new WeakSet<PgClass>();
 
 /**
  * All columns of some tables can be filtered and ordered by. The types of filters and orders know the columns that they lack because
@@ -29,10 +32,10 @@ export const unindexedFiltersPlugin = (tables: UnindexedFilters): GraphileConfig
           client.query<{ readonly oid: string }>({ text: SMALL_TABLES }),
         );
         const small = new Set(rows.map(({ oid }) => oid));
-        for (const table of introspection.classes) table.isSmall = small.has(table._id);
+        for (const table of introspection.classes) if (small.has(table._id)) smallTables.add(table);
       },
       pgCodecs_attribute(_info, { pgClass, attribute }) {
-        const isFree = tables === "all" || (tables === "small" && pgClass.isSmall);
+        const isFree = tables === "all" || (tables === "small" && smallTables.has(pgClass));
         if (isFree) attribute.extensions = { ...attribute.extensions, isIndexed: true } as never;
       },
     },
@@ -81,11 +84,4 @@ type Unindexed = {
 declare module "postgraphile/graphql" {
   interface GraphQLInputObjectTypeExtensions extends Unindexed {}
   interface GraphQLEnumTypeExtensions extends Unindexed {}
-}
-
-declare module "pg-introspection" {
-  interface PgClass {
-    /** Whether the table has few rows; undefined where that does not matter. */
-    isSmall?: boolean;
-  }
 }

@@ -1,4 +1,5 @@
 import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
+import type { PgAttribute } from "postgraphile/graphile-build-pg/pg-introspection";
 
 /** A function that runs before each insert into a table. */
 type Filler = {
@@ -18,6 +19,9 @@ const FILLERS = `
   join pg_catalog.pg_language as l on l.oid = p.prolang
   where t.tgtype & 7 = 7 and not t.tgisinternal and t.tgenabled <> 'D'`;
 
+/** Columns to which a trigger may give a value before an insert. */
+const filled = new WeakSet<PgAttribute>();
+
 /**
  * `CreateTaskInput.number: Int`: a column that a trigger may fill before the insert is not required, as if it had a default. Nor is one
  * of a view: its table has the default, or a trigger or rule of the view writes the row.
@@ -36,11 +40,11 @@ export const FilledColumnsPlugin: GraphileConfig.Plugin = {
         for (const attribute of introspection.attributes) {
           const ofTable = byTable.get(attribute.attrelid) ?? [];
           const isOfView = attribute.getClass()?.relkind === "v";
-          attribute.isFilled = isOfView || ofTable.some((filler) => mayFill(filler, attribute.attname));
+          if (isOfView || ofTable.some((filler) => mayFill(filler, attribute.attname))) filled.add(attribute);
         }
       },
       pgCodecs_attribute(_info, { pgAttribute, attribute }) {
-        if (pgAttribute.isFilled) attribute.hasDefault = true;
+        if (filled.has(pgAttribute)) attribute.hasDefault = true;
       },
     },
   },
@@ -60,11 +64,4 @@ function mayFill({ language, source, definition }: Filler, column: string): bool
   const rest = source.replace(/\breturn\s+(new|null)\s*;/gi, "");
   const usesRow = /\bnew\b(?!\s*\.)|\breturn\b/i.test(rest);
   return language !== "plpgsql" || usesRow || new RegExp(`\\b${RegExp.escape(column)}\\b`, "i").test(rest);
-}
-
-declare module "pg-introspection" {
-  interface PgAttribute {
-    /** Whether a trigger may give it a value before an insert. */
-    isFilled?: boolean;
-  }
 }

@@ -1,7 +1,11 @@
 import type {} from "postgraphile";
+import type { PgAttribute } from "postgraphile/graphile-build-pg/pg-introspection";
 import type { Catalog, Table, TableName } from "../../db/catalog/catalog.ts";
 
 type Tags = Record<string, string | true | (string | true)[] | undefined>;
+
+/** Columns that are part of the key of a view and may be null nevertheless. */
+const empty = new WeakSet<PgAttribute>();
 
 /**
  * A view has the keys and foreign keys of the tables that it selects from, as in the table interface: `filmTitle(id:)`,
@@ -37,14 +41,14 @@ export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin =>
             tags.primaryKey = view.primaryKey.join(",");
             // As a part of this key it would be NOT NULL.
             for (const attribute of pgClass.getAttributes())
-              attribute.mayBeEmpty = view.columns.get(attribute.attname)?.isNullable === true;
+              if (view.columns.get(attribute.attname)?.isNullable) empty.add(attribute);
           }
           const keys = foreignKeysOf(view, tableOf, has);
           if (!tags.foreignKey && keys.length > 0) tags.foreignKey = keys;
         }
       },
       pgCodecs_attribute(_info, { pgAttribute, attribute }) {
-        if (pgAttribute.mayBeEmpty && !pgAttribute.getTags().notNull) attribute.notNull = false;
+        if (empty.has(pgAttribute) && !pgAttribute.getTags().notNull) attribute.notNull = false;
       },
     },
   },
@@ -72,10 +76,3 @@ function foreignKeysOf(
 
 /** Smart tags have no room for other names. */
 const arePlain = (names: readonly string[]): boolean => names.every((name) => /^[a-z_][a-z0-9_]*$/.test(name));
-
-declare module "pg-introspection" {
-  interface PgAttribute {
-    /** Whether it is part of the key of a view and may be null nevertheless. */
-    mayBeEmpty?: boolean;
-  }
-}

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type {} from "../../db/exact-numbers.ts";
 import { connect } from "../support/graphql-client.ts";
 import { errorTexts, send } from "../support/http-client.ts";
 import type { Zoo } from "./zoo.ts";

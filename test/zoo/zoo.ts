@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { beforeAll } from "vitest";
+import type {} from "../../db/exact-numbers.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type Reply, send, sentJson } from "../support/http-client.ts";
