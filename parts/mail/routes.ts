@@ -3,7 +3,6 @@ import { MailBody, MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { showDone } from "../../rest-gateway/auth/pages/done.ts";
 import { DONE_PATH, LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { type Routes, route } from "../../rest-gateway/auth/route.ts";
-import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody, TokenBody } from "./bodies.ts";
 import { confirmEmail } from "./confirmations.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
@@ -125,11 +124,11 @@ export const MAIL_ROUTES: Routes = {
     summary: "Open the link of an e-mail",
     description:
       "A page with a form that uses the link. Opening it changes nothing. Errors are pages if the client accepts HTML, or in the fragment of `redirect_to`.",
-    parameters: [
-      queryParameter("token", "The token of the link."),
-      queryParameter("wire", "The API over which an application has requested the link."),
-      queryParameter("redirect_to", "The page of the application that the link signs in."),
-    ],
+    query: {
+      token: "The token of the link.",
+      wire: "The API over which an application has requested the link.",
+      redirect_to: "The page of the application that the link signs in.",
+    },
     credential: "none",
     answer: page("The page."),
     problems: [400, 401],
@@ -153,7 +152,7 @@ export const MAIL_ROUTES: Routes = {
     operationId: "showDone",
     summary: "Say what a form has changed",
     description: "The page at which a browser continues after a form.",
-    parameters: [queryParameter("of", "What has happened."), queryParameter("return_to", "Where the user continues.")],
+    query: { of: "What has happened.", return_to: "Where the user continues." },
     credential: "none",
     answer: page("The page."),
     handle: showDone,

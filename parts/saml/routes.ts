@@ -4,7 +4,6 @@ import { readForm } from "../../rest-gateway/auth/bodies.ts";
 import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { type Call, type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { named } from "../../rest-gateway/auth/schemas.ts";
-import { queryParameter } from "../../rest-gateway/openapi/schema-parts.ts";
 import { completeSignIn } from "../federated/browser.ts";
 import { COMPLETED, FOR_BROWSERS, logoutRoutes, startRoute } from "../federated/protocol-routes.ts";
 import { servicesOf } from "../federated/services.ts";
@@ -41,13 +40,13 @@ export const SAML_ROUTES: Routes = {
   }),
   ...logoutRoutes("saml", {
     handle: signOutBySaml,
-    parameters: [
-      queryParameter("SAMLRequest", "A sign-out that the provider requests: ends all sign-ins of the user."),
-      queryParameter("SAMLResponse", "The response of the provider to a sign-out that began here."),
-      queryParameter("RelayState", "Returned by the provider, or returned to it."),
-      queryParameter("SigAlg", "The algorithm of the signature: `rsa-sha256` or `rsa-sha512`, as a URI."),
-      queryParameter("Signature", "The signature of the message. Required."),
-    ],
+    query: {
+      SAMLRequest: "A sign-out that the provider requests: ends all sign-ins of the user.",
+      SAMLResponse: "The response of the provider to a sign-out that began here.",
+      RelayState: "Returned by the provider, or returned to it.",
+      SigAlg: "The algorithm of the signature: `rsa-sha256` or `rsa-sha512`, as a URI.",
+      Signature: "The signature of the message. Required.",
+    },
     problems: [400, 401, 403],
   }),
 };

@@ -3,7 +3,6 @@ import { z } from "zod";
 import { type BodyLimits, readBytes } from "../../gate/pipeline/body.ts";
 import { type Fault, problem } from "../../problems/problem.ts";
 import { parseBody } from "../conventions/json-body.ts";
-import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { SignatureBody } from "./passkeys/credentials.ts";
 import { MAX_PASSWORD } from "./passwords.ts";
@@ -31,20 +30,20 @@ export const isStorable = (text: string) => text.isWellFormed() && !text.include
 const isVisible = (text: string) => /[\p{L}\p{N}\p{P}\p{S}]/u.test(text);
 
 /** A required string. `message` is sent for an invalid value, `missing` for a missing field. */
-export const field = (isValid: (value: string) => boolean, message: string, schema: JsonSchema, missing?: string) =>
+export const field = (isValid: (value: string) => boolean, message: string, schema: z.GlobalMeta, missing?: string) =>
   z
     .string({ error: ({ input }) => (input === undefined ? (missing ?? "is required") : message) })
     .refine(isValid, { error: message })
     .meta(schema);
 
-export const text = (max: number, schema: JsonSchema) =>
+export const text = (max: number, schema: z.GlobalMeta) =>
   field(
     (value) => value !== "" && value.length <= max && isStorable(value),
     `must be a string of 1 to ${max} characters`,
     { minLength: 1, maxLength: max, ...schema },
   );
 
-export const secret = (description: string): JsonSchema => ({ description, writeOnly: true });
+export const secret = (description: string): z.GlobalMeta => ({ description, writeOnly: true });
 const PASSWORD = { ...secret("The password."), format: "password" };
 const CODE = secret("A code of the authenticator app, or a backup code.");
 
@@ -95,8 +94,8 @@ export const LogoutBody = named("Logout", {
     .meta({ description: "Which sessions end: that of the caller, all others, or all." }),
 });
 
-/** Its rules are settings: `PasswordRules` has them, and the schema. */
-export const NEW_PASSWORD: JsonSchema = { $ref: "#/components/schemas/NewPassword" };
+/** Its rules are settings: the component of the OpenAPI document has them. */
+export const NEW_PASSWORD: z.GlobalMeta = { $ref: "#/components/schemas/NewPassword" };
 
 export const NEW_PASSWORD_FIELD = field(
   (value) => value !== "" && isStorable(value),

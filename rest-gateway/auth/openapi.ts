@@ -1,10 +1,19 @@
 import { type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
-import { headerReferences, objectOf, pathParameter, refer } from "../openapi/schema-parts.ts";
+import { headerReferences, objectOf, pathParameter, queryParameter, refer } from "../openapi/schema-parts.ts";
 import { TokenPairAnswer } from "./answers.ts";
 import { AccountBody } from "./bodies.ts";
-import { type Answer, type BodySchema, isIdName, type Route, type Routes, splitKey } from "./route.ts";
-import { keyOf, schemaOf } from "./schemas.ts";
+import { keyOf, schemaOf } from "./body-schemas.ts";
+import { MAX_PASSWORD, type PasswordRules } from "./passwords.ts";
+import {
+  type Answer,
+  type BodySchema,
+  isIdName,
+  type QueryParameters,
+  type Route,
+  type Routes,
+  splitKey,
+} from "./route.ts";
 
 export const AUTH_TAG = {
   name: "authentication",
@@ -22,7 +31,7 @@ export function authPaths(routes: Routes): Readonly<Record<string, PathItem>> {
 }
 
 function operation(path: string, route: Route): Operation {
-  const { operationId, summary, description, parameters = [], answer, otherAnswer } = route;
+  const { operationId, summary, description, query = {}, answer, otherAnswer } = route;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
   const content = contentOf(route);
   return {
@@ -30,7 +39,7 @@ function operation(path: string, route: Route): Operation {
     tags: [AUTH_TAG.name],
     summary,
     ...(description !== undefined && { description }),
-    parameters: [...names.map(nameParameter), ...parameters],
+    parameters: [...names.map(nameParameter), ...queryParameters(query)],
     ...(content && { requestBody: { required: !route.isBodyOptional, content } }),
     responses: {
       [answer.status]: responseOf(answer),
@@ -52,6 +61,11 @@ const PATH_NAMES: Readonly<Record<string, string>> = {
 
 const nameParameter = (name: string): Parameter =>
   pathParameter(name, PATH_NAMES[name]!, { type: "string", ...(isIdName(name) && { format: "uuid" }) });
+
+const queryParameters = (query: QueryParameters): readonly Parameter[] =>
+  Object.entries(query).map(([name, given]) =>
+    typeof given === "string" ? queryParameter(name, given) : queryParameter(name, ...given),
+  );
 
 function problemsOf(route: Route, names: readonly string[]): readonly ProblemStatus[] {
   const hasBody = route.body !== undefined || route.handlerBody !== undefined;
@@ -86,6 +100,16 @@ const responseOf = ({ about, schemas, text, headers = [] }: Answer<unknown>): Re
 
 /** The account fields of a new user, by name. */
 export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties!;
+
+/** A new password. */
+export const passwordSchema = ({ hint, length }: PasswordRules): JsonSchema => ({
+  type: "string",
+  format: "password",
+  description: `A new password. ${hint}`,
+  minLength: length,
+  maxLength: MAX_PASSWORD,
+  writeOnly: true,
+});
 
 /** The schemas of `POST /auth/register`: of its body, from that of `POST /users`, and of its response, with that of a user. */
 export const signUpSchemas = (newUser: JsonSchema, user: JsonSchema) => ({

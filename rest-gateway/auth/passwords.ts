@@ -5,7 +5,6 @@ import { FairQueue } from "../../db/admission/fair-queue.ts";
 import { networkOf } from "../../db/network.ts";
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
-import type { JsonSchema } from "../openapi/document.ts";
 import { argon2, type Costs, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
 import { badFields } from "./problem.ts";
 import type { AuthRepository, EventName } from "./repository.ts";
@@ -49,21 +48,15 @@ export const inOneSentence = (rules: readonly string[]): string =>
 export class PasswordRules {
   /** A sentence for users: `At least 12 characters, with an upper case letter and a digit.` */
   readonly hint: string;
-  readonly schema: JsonSchema;
+  /** Characters of the shortest one. */
+  readonly length: number;
   readonly #rules: readonly Rule[];
 
   constructor({ passwordRules: { length: min, classes: required } }: PasswordSettings) {
     const classes = required.map((name) => CLASSES[name]);
     const names = AND.format(classes.map(({ name }) => name));
     this.hint = `At least ${min} characters${names && `, with ${names}`}.`;
-    this.schema = {
-      type: "string",
-      format: "password",
-      description: `A new password. ${this.hint}`,
-      minLength: min,
-      maxLength: MAX_PASSWORD,
-      writeOnly: true,
-    };
+    this.length = min;
     this.#rules = [
       {
         holds: (password) => [...password.normalize("NFC")].length >= min,

@@ -7,8 +7,6 @@ import { ClientGone } from "../../gate/pipeline/response.ts";
 import { problem } from "../../problems/problem.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import { invalidId } from "../conventions/problem.ts";
-import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses.ts";
-import type { Parameter } from "../openapi/document.ts";
 import type { Auth } from "./auth.ts";
 import { parse, readBody } from "./bodies.ts";
 import type { BrowserSignIn } from "./federated.ts";
@@ -61,7 +59,7 @@ export type Route<Access extends Credential = Credential, Body = unknown, Sent =
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  readonly parameters?: readonly Parameter[];
+  readonly query?: QueryParameters;
   readonly credential: Access;
   /** Rejects requests from pages of other origins. For routes that sign in or out without a CSRF token. */
   readonly sameOrigin?: true;
@@ -77,11 +75,22 @@ export type Route<Access extends Credential = Credential, Body = unknown, Sent =
   readonly answer: Answer<Sent>;
   readonly otherAnswer?: Answer<unknown>;
   /** Statuses of errors, besides those that follow from the credential, the path and the body. */
-  readonly problems?: readonly ProblemStatus[];
+  readonly problems?: readonly (400 | 401 | 403 | 409)[];
   /** The title of the page that reports an error to a browser; without it, errors are JSON. */
   readonly errorPage?: string;
   /** Returns the response body; nothing if there is none, or if it has been sent. */
   readonly handle: (call: Call<NoInfer<Access>, Body>) => Promise<ReadonlyDeep<Sent>> | Promise<void>;
+};
+
+/** What each parameter is, by name, and its schema unless it is any text: `{ page: ["From 1.", { type: "integer", minimum: 1 }] }` */
+export type QueryParameters = Readonly<Record<string, string | readonly [about: string, schema: ParameterSchema]>>;
+
+type ParameterSchema = {
+  readonly type: "string" | "integer";
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly enum?: readonly string[];
+  readonly default?: string;
 };
 
 export type Answer<Sent> = {
@@ -93,7 +102,7 @@ export type Answer<Sent> = {
   readonly sent?: Sent;
   /** The media type that the response has instead of JSON, or may have as an alternative to JSON. */
   readonly text?: `${string}/${string}`;
-  readonly headers?: readonly HeaderName[];
+  readonly headers?: readonly ("Location" | "Set-Cookie")[];
 };
 
 type ReadonlyDeep<T> = T extends object ? { readonly [Name in keyof T]: ReadonlyDeep<T[Name]> } : T;

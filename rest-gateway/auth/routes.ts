@@ -1,4 +1,3 @@
-import { queryParameter } from "../openapi/schema-parts.ts";
 import { ADMIN_ROUTES } from "./admin/routes.ts";
 import {
   accepted,
@@ -41,8 +40,6 @@ import { PAGE_ROUTES } from "./pages/routes.ts";
 import { type Routes, route } from "./route.ts";
 import { readCsrfToken, readSession, sessionLogin, sessionLogout } from "./sessions.ts";
 import { login, refresh, sendPublicKeys } from "./tokens.ts";
-
-const CODE = queryParameter("code", "The code that the app shows; it may be sent in the body instead.");
 
 /** Every route of authentication but those of parts. The router serves them, and the OpenAPI document describes them. */
 export const ROUTES: Routes = {
@@ -226,7 +223,7 @@ export const ROUTES: Routes = {
     operationId: "verifyFactor",
     summary: "Enable the second factor",
     description: "Ends all other sign-ins of the user. API keys remain valid.",
-    parameters: [CODE],
+    query: { code: "The code that the app shows; it may be sent in the body instead." },
     credential: "account",
     handlerBody: [CodeBody],
     isBodyOptional: true,

@@ -1,4 +1,3 @@
-import { queryParameter } from "../../openapi/schema-parts.ts";
 import { created, noContent, ok } from "../answers.ts";
 import { type Routes, route } from "../route.ts";
 import { listEvents } from "./events.ts";
@@ -16,11 +15,11 @@ export const ADMIN_ROUTES: Routes = {
     operationId: "listAccounts",
     summary: "List accounts",
     description: `${WHO} Newest first.`,
-    parameters: [
-      queryParameter("q", "A part of the e-mail, the name or the username; or the id."),
-      queryParameter("page", "From 1.", integer),
-      queryParameter("limit", "Accounts on a page, at most 100; 20 by default.", integer),
-    ],
+    query: {
+      q: "A part of the e-mail, the name or the username; or the id.",
+      page: ["From 1.", integer],
+      limit: ["Accounts on a page, at most 100; 20 by default.", integer],
+    },
     credential: "operator",
     answer: ok("A page of accounts.", UserListAnswer),
     problems: [400],
@@ -58,7 +57,7 @@ export const ADMIN_ROUTES: Routes = {
     operationId: "deleteAccount",
     summary: "Delete a user",
     description: `${CHANGES} Deletes the user, the account, and the rows of all tables that refer to the user; with \`handOverTo\` these rows refer to another user instead.`,
-    parameters: [queryParameter("handOverTo", "The id of the user who gets the data.")],
+    query: { handOverTo: "The id of the user who gets the data." },
     credential: "operator",
     answer: noContent("Deleted."),
     problems: [400, 409],
@@ -84,15 +83,15 @@ export const ADMIN_ROUTES: Routes = {
     operationId: "listSecurityEvents",
     summary: "List security events",
     description: `${WHO} Newest first. With \`Accept: text/csv\` or \`application/x-ndjson\` the events are an export.`,
-    parameters: [
-      queryParameter("event", "What happened, such as `login_failed`."),
-      queryParameter("user", "The id of the user whose account it is."),
-      queryParameter("operator", "Who acted instead of the user: `user 3`, `role service_role`."),
-      queryParameter("from", "Events from this time on.", time),
-      queryParameter("to", "Events before this time.", time),
-      queryParameter("before", "Older events than the one with this id: `next` of the previous response.", integer),
-      queryParameter("limit", "At most 10000; 100 by default.", integer),
-    ],
+    query: {
+      event: "What happened, such as `login_failed`.",
+      user: "The id of the user whose account it is.",
+      operator: "Who acted instead of the user: `user 3`, `role service_role`.",
+      from: ["Events from this time on.", time],
+      to: ["Events before this time.", time],
+      before: ["Older events than the one with this id: `next` of the previous response.", integer],
+      limit: ["At most 10000; 100 by default.", integer],
+    },
     credential: "operator",
     answer: { ...ok("Events.", EventListAnswer), text: "text/csv" },
     problems: [400],

@@ -1,8 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
 import { problem } from "../../../problems/problem.ts";
-import { AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
-import { namedSchemas } from "../../auth/schemas.ts";
+import { namedSchemas } from "../../auth/body-schemas.ts";
+import { AUTH_TAG, authPaths, passwordSchema, signUpSchemas } from "../../auth/openapi.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
@@ -107,7 +107,7 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...(api.passwords && { ...namedSchemas(), NewPassword: api.passwords.schema, ...schemasOfSignUp(api) }),
+      ...(api.passwords && { ...namedSchemas(), NewPassword: passwordSchema(api.passwords), ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
       Problem: problemSchema(api.errorDialect),
     },

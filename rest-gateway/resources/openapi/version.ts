@@ -1,9 +1,9 @@
 import { camelCase } from "../../../config/setting-types.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { namedSchemas } from "../../auth/body-schemas.ts";
 import { signUpSchemas } from "../../auth/openapi.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
 import type { Routes } from "../../auth/route.ts";
-import { namedSchemas } from "../../auth/schemas.ts";
 import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
