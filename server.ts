@@ -23,7 +23,7 @@ import { PARTS } from "./parts/list.ts";
 import { leaveRoot } from "./service/leave-root.ts";
 import { openConfigured } from "./service/open.ts";
 import type { Part } from "./service/part.ts";
-import { pagesOf, partsFor, withOwnParts } from "./service/parts.ts";
+import { descriptionsOf, pagesOf, partsFor, withOwnParts } from "./service/parts.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Service, type Started, type StartOptions, startService as startWithParts } from "./service/start.ts";
@@ -104,7 +104,7 @@ async function main(): Promise<void> {
     });
     printBanner(configured, service, pagesOf(parts, config, true));
     await service.checked;
-    if (isDev) await follow(configured, () => service.replace!());
+    if (isDev) await follow(configured, parts, () => service.replace!());
   } catch (error) {
     log.fatal(`the service cannot start: ${whyNotStarted(error)}`);
     log.debug({ err: error }, "the cause");
@@ -191,11 +191,12 @@ const environmentOfDev = (fromFile: readonly string[]) => ({
   WORKERS: "1",
 });
 
-async function follow(configured: Configured, replace: () => Promise<void>): Promise<void> {
+async function follow(configured: Configured, parts: readonly Part[], replace: () => Promise<void>): Promise<void> {
   // Loaded only here: it runs migrations.
   const { followFiles } = await import("./cli/dev.ts");
   const print = (text: string) => void process.stdout.write(text);
-  await followFiles({ folder: configured.application.folder!, configured, replace, print });
+  const folder = configured.application.folder!;
+  await followFiles({ folder, configured, descriptions: descriptionsOf(parts), replace, print });
 }
 
 /** An error of the application that is not a ConfigError has the line in its stack. */

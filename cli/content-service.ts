@@ -55,10 +55,6 @@ const COMMANDS: Commands = {
     about: "print the connection URL of the database, for psql",
     load: async () => (await import("./embedded-database.ts")).url,
   },
-  types: {
-    about: "print TypeScript types of the database for supabase-js",
-    load: async () => (await import("./types.ts")).types,
-  },
   documents: {
     about: "check that trusted documents fit the GraphQL schema",
     load: async () => (await import("./documents.ts")).documents,

@@ -5,10 +5,10 @@ import type { Configured } from "../app/configured.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import type { Descriptions } from "../rest-gateway/descriptions.ts";
 import { appliedText } from "./command.ts";
 import { applyCurrent } from "./current-migration.ts";
 import { watchFiles } from "./file-watcher.ts";
-import { databaseTypes } from "./types.ts";
 
 /** The types of the database, in the folder of the application. */
 const TYPES = "database.types.ts";
@@ -31,16 +31,19 @@ const SETTLED = 50;
 export type DevOptions = {
   readonly folder: string;
   readonly configured: Pick<Configured, "config" | "application">;
+  /** Null without the part for them: no types are written. */
+  readonly descriptions: Pick<Descriptions, "typesOf"> | null;
   /** Serves the files of the application as they are now. Rejects if they cannot be served: the previous ones still are. */
   replace(): Promise<void>;
   readonly print: (text: string) => void;
 };
 
 /** Follows the files of an application: its TypeScript is reloaded, and its SQL is run. Resolves after the first run of the SQL. */
-export async function followFiles({ folder, configured, replace, print }: DevOptions): Promise<void> {
+export async function followFiles(options: DevOptions): Promise<void> {
+  const { folder, replace, print } = options;
   const changed = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
-  let migrating = update(folder, configured, print);
+  let migrating = update(options);
   let last = 0;
   const reload = async (files: string) => {
     last += 1;
@@ -60,7 +63,7 @@ export async function followFiles({ folder, configured, replace, print }: DevOpt
   const act = () => {
     const [code, sql] = [CODE, SQL].map((kind) => [...changed].filter((file) => kind.test(file)).sort());
     changed.clear();
-    if (sql!.length > 0) migrating = migrating.then(() => update(folder, configured, print, sql!));
+    if (sql!.length > 0) migrating = migrating.then(() => update(options, sql!));
     if (code!.length > 0) void reload(code!.join(", "));
   };
   const onChange = (file: string) => {
@@ -75,12 +78,11 @@ export async function followFiles({ folder, configured, replace, print }: DevOpt
 
 /** Runs the migrations, `current.sql` included, and writes the types of the database. */
 async function update(
-  folder: string,
-  { config, application }: DevOptions["configured"],
-  print: DevOptions["print"],
+  { folder, configured, descriptions, print }: DevOptions,
   changed: readonly string[] = [],
 ): Promise<void> {
-  const { migrationsFolder } = application;
+  const { config } = configured;
+  const { migrationsFolder } = configured.application;
   try {
     if (config.migrate === "on" && migrationsFolder !== null) {
       const url = config.databaseDirectUrl || config.databaseUrl || runningUrl(config.dataDir)!;
@@ -89,8 +91,9 @@ async function update(
         print(appliedText(await applyCurrent(url, () => {}, migrationsFolder)));
       } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(folder, file)}\n`);
     }
+    if (descriptions === null) return;
     const [types, previous] = [
-      await databaseTypes(config),
+      await descriptions.typesOf(config),
       await readFile(join(folder, TYPES), "utf8").catch(() => ""),
     ];
     if (types === previous) return;

@@ -2,13 +2,18 @@ import type { ListedPart } from "../service/parts.ts";
 import { commands as advisorCommands } from "./advisor/commands.ts";
 import { commands as development } from "./development/commands.ts";
 import { commands as mailCommands } from "./mail/commands.ts";
+import { commands as openapiCommands } from "./openapi/commands.ts";
 
 /**
  * Every part, in the order in which they are opened, and of their links in the header of pages. A part is deleted with its folder
  * and its entry.
  */
 export const PARTS: readonly ListedPart[] = [
-  { name: "development", load: async () => (await import("./development/part.ts")).development, commands: development },
+  {
+    name: "development",
+    load: async () => (await import("./development/part.ts")).development,
+    commands: development,
+  },
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   {
     name: "supabase-auth",
@@ -34,6 +39,7 @@ export const PARTS: readonly ListedPart[] = [
     load: async () => (await import("./passkeys/part.ts")).passkeys,
     settings: async () => (await import("./passkeys/settings.ts")).PASSKEYS,
   },
+  { name: "openapi", load: async () => (await import("./openapi/part.ts")).openapi, commands: openapiCommands },
   { name: "site", isForDevelopment: true, load: async () => (await import("./site/part.ts")).site },
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },

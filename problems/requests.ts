@@ -38,7 +38,7 @@ export const REQUESTS = {
   "record changed": [412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it"],
   /** The table no longer matches the description, which the operator finds in the log. */
   "resource out of order": [503, "INTERNAL_ERROR", "{name} are not available at the moment: try again later"],
-  "description off": [404, "RESOURCE_NOT_FOUND", "the OpenAPI document is switched off (OPENAPI)"],
+  "description off": [404, "RESOURCE_NOT_FOUND", "the OpenAPI document is switched off (OPENAPI, PARTS=-openapi)"],
 
   // Tasks.
   "no such task": [404, "RESOURCE_NOT_FOUND", "there is no task with this id"],

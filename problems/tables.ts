@@ -28,7 +28,7 @@ export const TABLES = {
   "invalid range": [416, "VALIDATION_ERROR", "Requested range not satisfiable"],
 
   // Paths and media types.
-  "table description off": [404, "RESOURCE_NOT_FOUND", "The OpenAPI description is disabled"],
+  "table description off": [404, "RESOURCE_NOT_FOUND", "The description is disabled (OPENAPI, PARTS=-openapi)"],
   "method not for functions": [405, "VALIDATION_ERROR", "Cannot use the {method} method on RPC"],
   "method not for table": [405, "VALIDATION_ERROR", "{method} is not allowed here"],
   "no such schema": [406, "VALIDATION_ERROR", "Invalid schema: {name}"],

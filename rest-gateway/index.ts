@@ -20,13 +20,12 @@ import { PasswordRules } from "./auth/passwords.ts";
 import type { Routes as AuthRoutes, RoutedAuth } from "./auth/route.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
-import { documentAt } from "./documents.ts";
+import { type Descriptions, descriptionEndpoint, documentAt } from "./descriptions.ts";
 import type { RestLimits } from "./limits.ts";
 import { errorDialect } from "./resources/answer/answer.ts";
 import { CurrentResources } from "./resources/current.ts";
 import type { Description, Dialect } from "./resources/description.ts";
 import { ResourceInterface } from "./resources/index.ts";
-import { DescriptionEndpoint } from "./resources/openapi/openapi.ts";
 import { PreferenceParser } from "./resources/parse/headers.ts";
 import { signUpOf } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
@@ -54,6 +53,8 @@ type RestOptions = {
   readonly auth: Auth | null;
   /** The routes of authentication, those of parts included. */
   readonly authRoutes: AuthRoutes;
+  /** Null without the part for them. */
+  readonly descriptions: Descriptions | null;
   readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
@@ -123,8 +124,8 @@ function tableStreams(options: RestOptions): TableStreams {
 
 function tableInterface(options: RestOptions, streams: TableStreams): TableInterface {
   const { settings, database, catalog, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
-  const { dbAnonRole: anonymousRole, openapi: openApi } = settings;
-  const described = { openApi, baseUrl, hasReplicas: database.replicas !== null };
+  const { dbAnonRole: anonymousRole, openapi: mode } = settings;
+  const described = { descriptions: options.descriptions, mode, baseUrl, hasReplicas: database.replicas !== null };
   const shared = {
     catalog,
     anonymousRole,
@@ -180,7 +181,8 @@ function createResources(options: RestOptions, lifecycle: Lifecycle): CreatedRes
     anonymousRole,
   };
   tasks?.register("resource", new ResourceTaskHandler(shared));
-  const description = new DescriptionEndpoint({
+  const descriptions = settings.openapi === "off" ? null : options.descriptions;
+  const described = descriptions?.ofResources({
     ...shared,
     baseUrl,
     routes: routesOf(application),
@@ -190,13 +192,12 @@ function createResources(options: RestOptions, lifecycle: Lifecycle): CreatedRes
     authRoutes,
     passwords: auth && passwords,
     maxRecords: settings.apiMaxRecords,
-    isOff: settings.openapi === "off",
   });
   const resources = new ResourceInterface({
     ...shared,
     database,
     endpoints: new Map<string, Endpoint>([
-      ["openapi.json", description],
+      ["openapi.json", descriptionEndpoint(described ?? null)],
       ...(tasks ? ([["tasks", tasks.endpoint]] as const) : []),
     ]),
     auth,

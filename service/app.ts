@@ -37,7 +37,7 @@ import { followSettings, openCore } from "./core.ts";
 import { type LimitedConfig, type Limits, withLimits } from "./limits.ts";
 import { editorsOf } from "./open.ts";
 import type { Part } from "./part.ts";
-import { authPartsOf, authRoutesOf, loadPlugins } from "./parts.ts";
+import { authPartsOf, authRoutesOf, descriptionsOf, loadPlugins } from "./parts.ts";
 import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
@@ -87,7 +87,8 @@ export async function createApp(options: AppOptions) {
     const { catalog, rights } = core;
     const authRoutes = authRoutesOf(options.parts);
     const shared = { ...context, settings: config, catalog, rights, log, onInternalError };
-    const rest = createRest({ ...shared, application, authRoutes, baseUrl: url });
+    const descriptions = descriptionsOf(options.parts);
+    const rest = createRest({ ...shared, application, authRoutes, descriptions, baseUrl: url });
     auth?.startHousekeeping();
     catalog.registerMetrics(metrics);
     notifications.onSchemaChange(() => catalog.soon());

@@ -29,6 +29,7 @@ import type { CreateFederated, DiagnoseProvider } from "../rest-gateway/auth/fed
 import type { CreateMails } from "../rest-gateway/auth/mail/mails.ts";
 import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
+import type { Descriptions } from "../rest-gateway/descriptions.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
 import type { Phases } from "../telemetry/span.ts";
 
@@ -54,6 +55,8 @@ export type Part = {
   documents?(application: Pick<Application, "folder">): Documents;
   /** Loads its plugins of PostGraphile, which follow those of the core. */
   plugins?(): Promise<readonly GraphileConfig.Plugin[]>;
+  /** What describes the REST interfaces. */
+  readonly descriptions?: Descriptions;
   /** The form of its errors while the service starts; the default is that of the REST endpoints. */
   readonly errors?: HttpEnvelope;
   /** Routes of authentication: they are served with those of the core, and described with them in the OpenAPI documents. */

@@ -10,6 +10,7 @@ import { createPages } from "../pages/pages.ts";
 import type { AuthParts } from "../rest-gateway/auth/parts.ts";
 import type { Routes } from "../rest-gateway/auth/route.ts";
 import { ROUTES } from "../rest-gateway/auth/routes.ts";
+import type { Descriptions } from "../rest-gateway/descriptions.ts";
 import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
 
 /** A line of the list of all parts. */
@@ -94,6 +95,10 @@ export const authPartsOf = (parts: readonly Part[], config: Config): AuthParts =
   createMails: parts.find(({ mails }) => mails)?.mails ?? null,
   createPasskeys: parts.find(({ passkeys }) => passkeys)?.passkeys ?? null,
 });
+
+/** What describes the REST interfaces; null without the part for it. */
+export const descriptionsOf = (parts: readonly Part[]): Descriptions | null =>
+  parts.find(({ descriptions }) => descriptions)?.descriptions ?? null;
 
 /** The routes of authentication, those of parts included. */
 export const authRoutesOf = (parts: readonly Part[]): Routes =>

@@ -3,4 +3,5 @@ import type { Part } from "../../service/part.ts";
 export const development: Part = {
   name: "development",
   about: "commands for those who write an application: init, example, migrate and test",
+  needs: ["openapi"],
 };

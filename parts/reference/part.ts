@@ -6,6 +6,7 @@ import { BUNDLE_PATH, docsRouter } from "./page.ts";
 export const reference: Part = {
   name: "reference",
   about: "the API reference at /docs, and live changes at /docs/live",
+  needs: ["openapi"],
   paths: ["/docs", "/docs/live", BUNDLE_PATH],
   pages: () => [
     {

@@ -14,17 +14,18 @@ import { firstRequestsOf, readFirstRequests } from "./first-requests.ts";
 /** Something that the service offers. `url` is complete, because clients copy it. */
 type Offer = { readonly icon: IconName; readonly name: string; readonly url: string; readonly about: string };
 
-function offersOf({ config, application, pages, ...base }: Base): readonly Offer[] {
+function offersOf({ config, application, parts, pages, ...base }: Base): readonly Offer[] {
   const { graphqlMaxTables, hasAuth, openapi } = config;
+  const isDescribed = openapi !== "off" && parts.some(({ descriptions }) => descriptions);
   const url = base.url();
   const hasGraphQL = graphqlMaxTables > 0;
   const tables = "tables and functions over REST, for supabase-js and clients of PostgREST";
   const sockets = `${url.replace(/^http/, "ws")}/graphql`;
   const offers: [icon: IconName, name: string, url: string, about: string, isServed?: boolean][] = [
-    ["data", "Tables", `${url}/rest/v1/`, tables, openapi !== "off"],
+    ["data", "Tables", `${url}/rest/v1/`, tables, isDescribed],
     ["graph", "GraphQL", `${url}/graphql`, "queries and mutations", hasGraphQL],
     ["changes", "Subscriptions", sockets, "changes over WebSocket", hasGraphQL],
-    ["resources", "Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
+    ["resources", "Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), isDescribed],
     ...pages.map(({ icon = "data", name, path, about = "" }): [IconName, string, string, string] => [
       ...([icon, name, url + path, about] as const),
     ]),

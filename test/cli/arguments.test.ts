@@ -6,7 +6,6 @@ import { outcomeOf } from "../../cli/command.ts";
 import { reset, url } from "../../cli/embedded-database.ts";
 import { image } from "../../cli/image.ts";
 import { key } from "../../cli/key.ts";
-import { types } from "../../cli/types.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { user } from "../../cli/user.ts";
 import { adviseCommand } from "../../parts/advisor/advise.ts";
@@ -14,6 +13,7 @@ import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { example } from "../../parts/development/example.ts";
 import { init } from "../../parts/development/init/init.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
+import { types } from "../../parts/openapi/types.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 type Settings = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
-import { types } from "../../cli/types.ts";
+import { types } from "../../parts/openapi/types.ts";
 import { nodeRun, type Settings } from "../support/command.ts";
 import { contentTypes } from "../support/content-types.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { types } from "../../cli/types.ts";
+import { types } from "../../parts/openapi/types.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 
 let trackit: Trackit;

@@ -1,11 +1,10 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import type { LiveCatalog } from "../../../db/catalog/live.ts";
-import { problem } from "../../../problems/problem.ts";
 import { namedSchemas } from "../../auth/body-schemas.ts";
 import { AUTH_TAG, authPaths, passwordSchema, signUpSchemas } from "../../auth/openapi.ts";
 import { contentTag } from "../../conventions/conditional.ts";
-import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
-import type { Lifecycle, Version } from "../../conventions/version.ts";
+import { answerOf, type RestAnswer } from "../../conventions/endpoint.ts";
+import type { Version } from "../../conventions/version.ts";
+import type { ResourceDescriptionOptions } from "../../descriptions.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { HEADERS, PROBLEMS, problemSchema } from "../../openapi/conventions/responses.ts";
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
@@ -14,53 +13,36 @@ import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/docu
 import { POSITION_COMPONENTS, withPositions } from "../../openapi/positions.ts";
 import { errorComponents, objectOf, paragraphs, textOf } from "../../openapi/schema-parts.ts";
 import { APPLICATION_TAG, routePaths } from "../../routes/openapi.ts";
-import type { CurrentResources } from "../current.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
 import { createSchema, recordSchema, resourceSchemas } from "./schemas.ts";
-import type { ApiOptions, ApiVersion } from "./version.ts";
+import type { ApiVersion } from "./version.ts";
 
-type DescriptionOptions = ApiOptions & {
-  readonly catalog: Pick<LiveCatalog, "current">;
-  readonly resources: CurrentResources;
-  readonly lifecycle: Lifecycle;
-  readonly isOff: boolean;
-};
-
-/** `/openapi.json`: the OpenAPI document of the requested version, the same for every caller. */
-export class DescriptionEndpoint implements Endpoint {
-  readonly #options: DescriptionOptions;
-  #catalog: Catalog | null = null;
-  /** The documents of the catalog. */
-  readonly #written = new Map<Version, RestAnswer>();
-
-  constructor(options: DescriptionOptions) {
-    this.#options = options;
-  }
-
-  methodsAt(segments: readonly string[]): readonly string[] | null {
-    return segments.length === 1 ? ["GET", "HEAD", "OPTIONS"] : null;
-  }
-
-  async answer({ parameters, version }: EndpointRequest): Promise<RestAnswer> {
-    if (this.#options.isOff) throw problem("description off");
-    parameters.allowOnly([]);
-    const catalog = this.#options.catalog.current;
-    if (catalog !== this.#catalog) this.#written.clear();
-    this.#catalog = catalog;
-    const answer = this.#written.get(version) ?? this.#write(catalog, version);
-    this.#written.set(version, answer);
-    return answer;
-  }
-
-  #write(catalog: Catalog, version: Version): RestAnswer {
-    const { resources, lifecycle } = this.#options;
-    const isDeprecated = lifecycle.isDeprecated(version);
-    const api = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
+/** Returns what writes `/openapi.json` in a version. The documents of a catalog are kept. */
+export function resourceDocuments(options: ResourceDescriptionOptions): (version: Version) => RestAnswer {
+  const { resources, lifecycle } = options;
+  let known: Catalog | null = null;
+  const written = new Map<Version, RestAnswer>();
+  const write = (catalog: Catalog, version: Version): RestAnswer => {
+    const api = {
+      ...options,
+      catalog,
+      resources: resources.byName,
+      version,
+      isDeprecated: lifecycle.isDeprecated(version),
+    };
     // The final newline keeps the member `deprecation` out of the document.
     const body = Buffer.from(`${JSON.stringify(resourceOpenApi(api))}\n`);
     return { ...answerOf(200, body), etag: contentTag(body) };
-  }
+  };
+  return (version) => {
+    const catalog = options.catalog.current;
+    if (catalog !== known) written.clear();
+    known = catalog;
+    const answer = written.get(version) ?? write(catalog, version);
+    written.set(version, answer);
+    return answer;
+  };
 }
 
 /** OpenAPI 3.1 of the resources in one version. */

@@ -2,39 +2,16 @@ import { camelCase } from "../../../config/setting-types.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { namedSchemas } from "../../auth/body-schemas.ts";
 import { signUpSchemas } from "../../auth/openapi.ts";
-import type { PasswordRules } from "../../auth/passwords.ts";
-import type { Routes } from "../../auth/route.ts";
-import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Version } from "../../conventions/version.ts";
+import type { ResourceDescriptionOptions } from "../../descriptions.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
-import type { Route } from "../../routes/route.ts";
 import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, Resources } from "../resource.ts";
 
-/** Options that are the same for all versions, and do not change while the service runs. */
-export type ApiOptions = {
-  /** The URL of the service. */
-  readonly baseUrl: string;
-  readonly anonymousRole: string;
-  /** The paths of the application. */
-  readonly routes: readonly Route[];
-  readonly hasTasks: boolean;
-  /** The form of problems of the resources without `Prefer: dialect`. */
-  readonly errorDialect: ErrorDialect;
-  /** Whether reads may be answered by replicas. */
-  readonly hasReplicas: boolean;
-  /** The routes of authentication, those of parts included. */
-  readonly authRoutes: Routes;
-  /** The rules for passwords; null without accounts. */
-  readonly passwords: PasswordRules | null;
-  /** Maximum records of one POST. */
-  readonly maxRecords: number;
-};
-
 /** The resources in one version, which one OpenAPI document describes. */
-export type ApiVersion = ApiOptions & {
+export type ApiVersion = Omit<ResourceDescriptionOptions, "catalog" | "resources" | "lifecycle"> & {
   readonly catalog: Catalog;
   readonly resources: Resources;
   readonly version: Version;

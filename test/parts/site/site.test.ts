@@ -105,7 +105,7 @@ describe("/", () => {
     const some = await startTestService({ PARTS: "site", GRAPHQL_MAX_TABLES: "0" });
     try {
       const names = ((await (await fetch(`${some.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
-      expect(names).toEqual(["Tables", "Resources", "Health"]);
+      expect(names).toEqual(["Health"]);
       for (const path of ["/docs", "/graphiql", "/console", "/console/sign-in", "/assets/graphiql.js"])
         expect([path, (await fetch(some.url + path)).status]).toEqual([path, 404]);
     } finally {

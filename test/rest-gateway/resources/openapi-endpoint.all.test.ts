@@ -56,7 +56,7 @@ describe("with OPENAPI=off", () => {
     expect(await off.failure("/openapi.json")).toEqual([
       404,
       "RESOURCE_NOT_FOUND",
-      "the OpenAPI document is switched off (OPENAPI)",
+      "the OpenAPI document is switched off (OPENAPI, PARTS=-openapi)",
     ]);
   });
 });

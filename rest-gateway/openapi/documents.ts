@@ -1,54 +1,36 @@
-import type { IncomingMessage } from "node:http";
-import type { Caller } from "../db/caller.ts";
-import type { Catalog } from "../db/catalog/catalog.ts";
-import { problem } from "../problems/problem.ts";
-import { type MediaType, parseAccept } from "./conventions/headers.ts";
-import { methodNotAllowed } from "./conventions/problem.ts";
-import { type DescriptionOptions, openApi } from "./openapi/tables/openapi.ts";
-import { swagger } from "./openapi/tables/swagger.ts";
-import { typesOf } from "./openapi/typescript/database.ts";
-import type { Answer } from "./table/answer/answer.ts";
-import { profileHeader } from "./table/answer/answer.ts";
-import { parseProfile } from "./table/parse/headers.ts";
-import { notAcceptable } from "./table/problem.ts";
-
-export type DocumentOptions = {
-  readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
-  /** The URL of the service, as clients see it. */
-  readonly baseUrl: string;
-  readonly hasReplicas: boolean;
-};
-
-const METHODS = ["OPTIONS", "GET", "HEAD"];
+import type { IncomingHttpHeaders } from "node:http";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import { type MediaType, parseAccept } from "../conventions/headers.ts";
+import type { TableDescriptionOptions } from "../descriptions.ts";
+import type { Answer } from "../table/answer/answer.ts";
+import { profileHeader } from "../table/answer/answer.ts";
+import { parseProfile } from "../table/parse/headers.ts";
+import { notAcceptable } from "../table/problem.ts";
+import { type DescriptionOptions, openApi } from "./tables/openapi.ts";
+import { swagger } from "./tables/swagger.ts";
+import { typesOf } from "./typescript/database.ts";
 
 /**
  * The descriptions of the table interface: that of PostgREST at its root, which is the path "", OpenAPI 3.1 at `openapi.json`, and
- * TypeScript types at `types.ts`. Null if a table has this name.
+ * TypeScript types at `types.ts`.
  */
-export function documentAt(
+export function tableDocument(
   path: string,
-  { method = "GET", headers }: IncomingMessage,
-  caller: Caller,
+  headers: IncomingHttpHeaders,
   catalog: Catalog,
-  { openApi: mode, ...options }: DocumentOptions,
-): Answer | null {
-  if (isTable(path, catalog)) return null;
-  if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
-  if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
-  const role = mode === "ignore-privileges" ? null : caller.role;
+  options: TableDescriptionOptions,
+): Answer {
+  const { role } = options;
   if (path === "types.ts") {
     const text = cached(catalog, ["types", role], () => typesOf(catalog, role));
     return document("text/plain; charset=utf-8", text);
   }
-  if (mode === "off") throw problem("table description off");
   const schema = parseProfile(headers["accept-profile"]) ?? catalog.schemas.keys().next().value ?? "";
   const version = path === "" ? "2.0" : "3.1";
   const accept = parseAccept(headers.accept);
-  const { contentType, body } = apiDescription(catalog, { ...options, schema, role, version, accept });
+  const { contentType, body } = apiDescription(catalog, { ...options, schema, version, accept });
   return document(contentType, body, profileHeader(catalog, schema));
 }
-
-const isTable = (name: string, { schemas }: Catalog) => [...schemas.values()].some(({ tables }) => tables.has(name));
 
 const document = (type: string, text: string, profile: string | null = null): Answer => ({
   status: 200,

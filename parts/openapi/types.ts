@@ -1,8 +1,8 @@
-import { COMMAND } from "../config/command.ts";
-import type { Config, Environment } from "../config/config.ts";
-import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
-import { CommandError, defineCommand, readSettings, TEXT } from "./command.ts";
-import { withCore } from "./open-core.ts";
+import { CommandError, defineCommand, readSettings, TEXT } from "../../cli/command.ts";
+import { withCore } from "../../cli/open-core.ts";
+import { COMMAND } from "../../config/command.ts";
+import type { Config, Environment } from "../../config/config.ts";
+import { typesOf } from "../../rest-gateway/openapi/typescript/database.ts";
 
 const HELP = `\
 Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.
