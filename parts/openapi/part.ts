@@ -1,6 +1,6 @@
-import { tableDocument } from "../../rest-gateway/openapi/documents.ts";
-import { resourceDocuments } from "../../rest-gateway/resources/openapi/openapi.ts";
 import type { Part } from "../../service/part.ts";
+import { resourceDocuments } from "./resources/openapi.ts";
+import { tableDocument } from "./table-documents.ts";
 
 export const openapi: Part = {
   name: "openapi",

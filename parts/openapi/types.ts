@@ -2,7 +2,7 @@ import { CommandError, defineCommand, readSettings, TEXT } from "../../cli/comma
 import { withCore } from "../../cli/open-core.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Config, Environment } from "../../config/config.ts";
-import { typesOf } from "../../rest-gateway/openapi/typescript/database.ts";
+import { typesOf } from "./typescript/database.ts";
 
 const HELP = `\
 Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.

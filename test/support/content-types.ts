@@ -1,7 +1,7 @@
 import { buildCatalog } from "../../db/catalog/build.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
-import { typesOf } from "../../rest-gateway/openapi/typescript/database.ts";
+import { typesOf } from "../../parts/openapi/typescript/database.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 export const catalogOf = async ({ owner }: TestDatabase, schemas: readonly string[]): Promise<Catalog> =>

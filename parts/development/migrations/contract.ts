@@ -11,9 +11,9 @@ import { callerRoles, type Exposure, exposureOf } from "../../../db/catalog/expo
 import type { Logins } from "../../../db/cluster/provision.ts";
 import type { Finding } from "../../../db/findings/finding.ts";
 import { type BuiltSchema, buildSchema } from "../../../graphql/schema/schema.ts";
-import type { OpenApiDocument } from "../../../rest-gateway/openapi/document.ts";
-import { openApi } from "../../../rest-gateway/openapi/tables/openapi.ts";
 import type { Levels } from "../../../service/core.ts";
+import type { OpenApiDocument } from "../../openapi/document.ts";
+import { openApi } from "../../openapi/tables/openapi.ts";
 import { restChanges } from "./rest-changes.ts";
 
 /** What clients see of a database. TypeScript types are not in it: they follow from the same catalog as the description of REST. */

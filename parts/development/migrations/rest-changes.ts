@@ -6,7 +6,7 @@ import type {
   Parameter,
   PathItem,
   Reference,
-} from "../../../rest-gateway/openapi/document.ts";
+} from "../../openapi/document.ts";
 
 /** A difference between two descriptions of an interface; breaking if clients of the first one may fail. */
 export type ContractChange = { readonly text: string; readonly isBreaking: boolean };

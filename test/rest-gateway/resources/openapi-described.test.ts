@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { resourceOpenApi } from "../../../parts/openapi/resources/openapi.ts";
 import { PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
 import { ROUTES } from "../../../rest-gateway/auth/routes.ts";
-import { resourceOpenApi } from "../../../rest-gateway/resources/openapi/openapi.ts";
 import { resourcesOf } from "../../../rest-gateway/resources/resource.ts";
 import { useCatalog } from "../../support/catalog.ts";
 import { openApiFaults } from "../../support/openapi-rules.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { apiDescription, type Version } from "../../../../parts/openapi/table-documents.ts";
 import { parseAccept } from "../../../../rest-gateway/conventions/headers.ts";
-import { apiDescription, type Version } from "../../../../rest-gateway/openapi/documents.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 
 const database = useCatalog("", { schemas: ["public"] });

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Catalog } from "../../../../db/catalog/catalog.ts";
-import { defaultValue } from "../../../../rest-gateway/openapi/json-schema.ts";
-import { componentKeys } from "../../../../rest-gateway/openapi/schema-parts.ts";
-import { openApi } from "../../../../rest-gateway/openapi/tables/openapi.ts";
+import { defaultValue } from "../../../../parts/openapi/json-schema.ts";
+import { componentKeys } from "../../../../parts/openapi/schema-parts.ts";
+import { openApi } from "../../../../parts/openapi/tables/openapi.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 import { openApiFaults, resolve } from "../../../support/openapi-rules.ts";
 

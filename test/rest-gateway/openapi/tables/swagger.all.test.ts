@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { findFreePort } from "../../../../db/cluster/embedded.ts";
-import { plainText } from "../../../../rest-gateway/openapi/schema-parts.ts";
-import { swagger } from "../../../../rest-gateway/openapi/tables/swagger.ts";
+import { plainText } from "../../../../parts/openapi/schema-parts.ts";
+import { swagger } from "../../../../parts/openapi/tables/swagger.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 import { resolve, swaggerFaults } from "../../../support/openapi-rules.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { escapeIdentifier } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { typesOf } from "../../../../rest-gateway/openapi/typescript/database.ts";
+import { typesOf } from "../../../../parts/openapi/typescript/database.ts";
 import { catalogOf } from "../../../support/content-types.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { layOut } from "../../../../rest-gateway/openapi/typescript/layout.ts";
+import { layOut } from "../../../../parts/openapi/typescript/layout.ts";
 import {
   array,
   object,
@@ -8,7 +8,7 @@ import {
   type Type,
   tuple,
   union,
-} from "../../../../rest-gateway/openapi/typescript/type.ts";
+} from "../../../../parts/openapi/typescript/type.ts";
 
 const LONG = ["a".repeat(30), "b".repeat(30), "c".repeat(30)];
 

@@ -1,6 +1,6 @@
-import { answered, problems } from "../openapi/conventions/responses.ts";
-import type { Operation, PathItem } from "../openapi/document.ts";
-import type { Method, Route } from "./route.ts";
+import type { Method, Route } from "../../rest-gateway/routes/route.ts";
+import { answered, problems } from "./conventions/responses.ts";
+import type { Operation, PathItem } from "./document.ts";
 
 export const APPLICATION_TAG = { name: "application", description: "Paths of the application." };
 

@@ -1,6 +1,6 @@
 import type { Column, TypeShape } from "../../../db/catalog/catalog.ts";
 import { OPERATORS } from "../../../db/filters/operators.ts";
-import { RESERVED_NAMES } from "../../table/request.ts";
+import { RESERVED_NAMES } from "../../../rest-gateway/table/request.ts";
 import type { JsonSchema, Parameter } from "../document.ts";
 import { schemaOf, sqlNameOf } from "../json-schema.ts";
 import {

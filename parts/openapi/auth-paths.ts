@@ -1,10 +1,6 @@
-import { type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
-import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
-import { headerReferences, objectOf, pathParameter, queryParameter, refer } from "../openapi/schema-parts.ts";
-import { TokenPairAnswer } from "./answers.ts";
-import { AccountBody } from "./bodies.ts";
-import { keyOf, schemaOf } from "./body-schemas.ts";
-import { MAX_PASSWORD, type PasswordRules } from "./passwords.ts";
+import { TokenPairAnswer } from "../../rest-gateway/auth/answers.ts";
+import { AccountBody } from "../../rest-gateway/auth/bodies.ts";
+import { MAX_PASSWORD, type PasswordRules } from "../../rest-gateway/auth/passwords.ts";
 import {
   type Answer,
   type BodySchema,
@@ -13,7 +9,11 @@ import {
   type Route,
   type Routes,
   splitKey,
-} from "./route.ts";
+} from "../../rest-gateway/auth/route.ts";
+import { keyOf, schemaOf } from "./body-schemas.ts";
+import { type ProblemStatus, problems } from "./conventions/responses.ts";
+import type { Content, JsonSchema, Operation, Parameter, PathItem, Response } from "./document.ts";
+import { headerReferences, objectOf, pathParameter, queryParameter, refer } from "./schema-parts.ts";
 
 export const AUTH_TAG = {
   name: "authentication",

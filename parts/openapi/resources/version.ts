@@ -1,14 +1,14 @@
 import { camelCase } from "../../../config/setting-types.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { namedSchemas } from "../../auth/body-schemas.ts";
-import { signUpSchemas } from "../../auth/openapi.ts";
-import type { Version } from "../../conventions/version.ts";
-import type { ResourceDescriptionOptions } from "../../descriptions.ts";
-import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
-import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
-import { componentKeys } from "../../openapi/schema-parts.ts";
-import type { Description } from "../description.ts";
-import type { Collection, Relation, Resource, Resources } from "../resource.ts";
+import type { Version } from "../../../rest-gateway/conventions/version.ts";
+import type { ResourceDescriptionOptions } from "../../../rest-gateway/descriptions.ts";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
+import type { Collection, Relation, Resource, Resources } from "../../../rest-gateway/resources/resource.ts";
+import { signUpSchemas } from "../auth-paths.ts";
+import { namedSchemas } from "../body-schemas.ts";
+import { PAGE_SCHEMAS } from "../conventions/parameters.ts";
+import { TASK_SCHEMAS } from "../conventions/tasks.ts";
+import { componentKeys } from "../schema-parts.ts";
 
 /** The resources in one version, which one OpenAPI document describes. */
 export type ApiVersion = Omit<ResourceDescriptionOptions, "catalog" | "resources" | "lifecycle"> & {

@@ -1,6 +1,6 @@
 import type { DatabaseFunction, FunctionArgument } from "../../../db/catalog/catalog.ts";
-import { rawBodyOf } from "../../table/plan/call.ts";
-import { mediaTypeOfDomain } from "../../table/plan/format.ts";
+import { rawBodyOf } from "../../../rest-gateway/table/plan/call.ts";
+import { mediaTypeOfDomain } from "../../../rest-gateway/table/plan/format.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem } from "../document.ts";
 import { anyOf, nullable, schemaOf, sqlNameOf, textSchemaOf } from "../json-schema.ts";
 import { arrayOf, documentationOf, objectOf, queryParameter, refer, shared } from "../schema-parts.ts";

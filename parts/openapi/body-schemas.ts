@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { JsonSchema } from "../openapi/document.ts";
-import { defaultText, paragraphs } from "../openapi/schema-parts.ts";
-import { NAMED } from "./schemas.ts";
+import { NAMED } from "../../rest-gateway/auth/schemas.ts";
+import type { JsonSchema } from "./document.ts";
+import { defaultText, paragraphs } from "./schema-parts.ts";
 
 /** The key of a body that was passed to `named`. */
 export const keyOf = (schema: z.ZodType): string => NAMED.get(schema)!.id;

@@ -1,15 +1,9 @@
 import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
-import {
-  answered,
-  type HeaderName,
-  notModified,
-  type ProblemStatus,
-  problems,
-} from "../../openapi/conventions/responses.ts";
-import { OPEN } from "../../openapi/conventions/security.ts";
-import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../../openapi/document.ts";
-import { arrayOf, refer, shared } from "../../openapi/schema-parts.ts";
-import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
+import { isWritable, type Resource, type ResourceField, tableName } from "../../../rest-gateway/resources/resource.ts";
+import { answered, type HeaderName, notModified, type ProblemStatus, problems } from "../conventions/responses.ts";
+import { OPEN } from "../conventions/security.ts";
+import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../document.ts";
+import { arrayOf, refer, shared } from "../schema-parts.ts";
 import { fieldsParameter, idParameter, listParameters } from "./parameters.ts";
 import { createSchema } from "./schemas.ts";
 import { type ApiVersion, collectionsOf, keyOf, pascalCase } from "./version.ts";

@@ -1,4 +1,4 @@
-import type { Version } from "../../conventions/version.ts";
+import type { Version } from "../../../rest-gateway/conventions/version.ts";
 import type { JsonSchema, Parameter } from "../document.ts";
 import { countOf, headerParameter, objectOf, queryParameter, refer } from "../schema-parts.ts";
 

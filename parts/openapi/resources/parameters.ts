@@ -1,16 +1,9 @@
-import { MAX_LIMIT } from "../../conventions/paging.ts";
-import { conventionParameters, countParameter } from "../../openapi/conventions/parameters.ts";
-import type { Parameter, Reference } from "../../openapi/document.ts";
-import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
-import {
-  type Preference,
-  pathParameter,
-  preferParameter,
-  queryParameter,
-  refer,
-  shared,
-} from "../../openapi/schema-parts.ts";
-import type { Filter, Resource } from "../resource.ts";
+import { MAX_LIMIT } from "../../../rest-gateway/conventions/paging.ts";
+import type { Filter, Resource } from "../../../rest-gateway/resources/resource.ts";
+import { conventionParameters, countParameter } from "../conventions/parameters.ts";
+import type { Parameter, Reference } from "../document.ts";
+import { schemaOf, textSchemaOf } from "../json-schema.ts";
+import { type Preference, pathParameter, preferParameter, queryParameter, refer, shared } from "../schema-parts.ts";
 import { type ApiVersion, nameIn, pascalCase, relationsOf } from "./version.ts";
 
 const PREFERENCES: readonly Preference[] = [

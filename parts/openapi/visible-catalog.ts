@@ -9,7 +9,7 @@ import {
   type TablePrivilege,
 } from "../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "../../db/catalog/grants.ts";
-import { rawBodyOf } from "../table/plan/call.ts";
+import { rawBodyOf } from "../../rest-gateway/table/plan/call.ts";
 
 /** What a role may use of a catalog, which is the content of every description. */
 export type VisibleCatalog = Omit<Catalog, "schemas"> & { readonly schemas: ReadonlyMap<string, VisibleSchema> };

@@ -1,10 +1,10 @@
-import { ACCOUNT_PROPERTIES } from "../../auth/openapi.ts";
-import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/parameters.ts";
-import type { JsonSchema } from "../../openapi/document.ts";
-import { columnDefault, columnSchema } from "../../openapi/json-schema.ts";
-import { arrayOf, defaultText, objectOf, refer, withOptional } from "../../openapi/schema-parts.ts";
-import { LINKS } from "../request.ts";
-import { isWritable, type Resource, type ResourceField } from "../resource.ts";
+import { LINKS } from "../../../rest-gateway/resources/request.ts";
+import { isWritable, type Resource, type ResourceField } from "../../../rest-gateway/resources/resource.ts";
+import { ACCOUNT_PROPERTIES } from "../auth-paths.ts";
+import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../conventions/parameters.ts";
+import type { JsonSchema } from "../document.ts";
+import { columnDefault, columnSchema } from "../json-schema.ts";
+import { arrayOf, defaultText, objectOf, refer, withOptional } from "../schema-parts.ts";
 import { type ApiVersion, keyOf, nameIn, relationsOf } from "./version.ts";
 
 /** `User`, a record in a response; `UserCreate`, `UserReplace` and `UserUpdate`, request bodies; `UserList`. */

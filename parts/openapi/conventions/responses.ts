@@ -1,4 +1,4 @@
-import type { ErrorDialect } from "../../conventions/problem.ts";
+import type { ErrorDialect } from "../../../rest-gateway/conventions/problem.ts";
 import type { Header, JsonSchema, Reference, Response } from "../document.ts";
 import {
   arrayOf,

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import { type MediaType, parseAccept } from "../conventions/headers.ts";
-import type { TableDescriptionOptions } from "../descriptions.ts";
-import type { Answer } from "../table/answer/answer.ts";
-import { profileHeader } from "../table/answer/answer.ts";
-import { parseProfile } from "../table/parse/headers.ts";
-import { notAcceptable } from "../table/problem.ts";
+import { type MediaType, parseAccept } from "../../rest-gateway/conventions/headers.ts";
+import type { TableDescriptionOptions } from "../../rest-gateway/descriptions.ts";
+import type { Answer } from "../../rest-gateway/table/answer/answer.ts";
+import { profileHeader } from "../../rest-gateway/table/answer/answer.ts";
+import { parseProfile } from "../../rest-gateway/table/parse/headers.ts";
+import { notAcceptable } from "../../rest-gateway/table/problem.ts";
 import { type DescriptionOptions, openApi } from "./tables/openapi.ts";
 import { swagger } from "./tables/swagger.ts";
 import { typesOf } from "./typescript/database.ts";

@@ -1,5 +1,5 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
-import { QUERY_TYPE } from "../../table/request.ts";
+import { QUERY_TYPE } from "../../../rest-gateway/table/request.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../document.ts";
 import { arrayOf, paragraphs, plainText, queryParameter, refer, shared } from "../schema-parts.ts";
 import type { VisibleTable } from "../visible-catalog.ts";

@@ -1,5 +1,5 @@
 import type { Catalog, Column, DatabaseFunction } from "../../../db/catalog/catalog.ts";
-import { noSuchSchema } from "../../table/problem.ts";
+import { noSuchSchema } from "../../../rest-gateway/table/problem.ts";
 import type { JsonSchema } from "../document.ts";
 import { columnDefault, columnSchema } from "../json-schema.ts";
 import { componentKeys, defaultText, objectOf, paragraphs, plainText } from "../schema-parts.ts";
