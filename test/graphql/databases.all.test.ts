@@ -10,7 +10,7 @@ test.each([
   [`${TABLES}library.sql`, "library"],
   [`${TABLES}fuzz.sql`, "fuzz"],
   [`${TABLES}security.sql`, "public"],
-  ["../rest-gateway/openapi/tables/shop.sql", "shop"],
+  ["../parts/openapi/tables/shop.sql", "shop"],
 ])("the GraphQL schema of %s is built without an error", async (file, schemas) => {
   const database = await createTestDatabase();
   await database.owner.query(readFileSync(new URL(file, import.meta.url), "utf8"));

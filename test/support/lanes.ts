@@ -18,7 +18,7 @@ export const ALL_QUICK_SECONDS = 1000;
 /** One file of each integration is quick although it starts processes, so that `npm test` shows each of them once. */
 export const ONE_OF_EACH: Readonly<Record<string, string>> = {
   "test/start.test.ts": "the command `npm start`",
-  "test/cli/types.test.ts": "a command of the binary",
+  "test/parts/openapi/types.test.ts": "a command of the binary",
   "test/browser/session.test.ts": "a page in a browser",
   "test/deploy/package-links.test.ts": "the package",
   "test/existing/trackit.test.ts": "a database of other people",

@@ -7,7 +7,7 @@ import { PROJECT } from "./command.ts";
 const USERS: Readonly<Record<string, RegExp>> = {
   "build/browser-library": /^test\/(browser\/graphiql|pages\/types)\./,
   "build/schemas": /^test\/deploy\/packages\./,
-  bench: /^test\/rest-gateway\/(openapi\/tables\/swagger|table\/postgrest)\./,
+  bench: /^test\/(parts\/openapi\/tables\/swagger|rest-gateway\/table\/postgrest)\./,
   "demo/pages":
     /^test\/(browser\/(examples[\w-]*|page-files|server-rendered)|cli\/example|graphql\/(apollo|clients)|pages\/types)\./,
 };

@@ -1,7 +1,6 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Seen } from "../../rest-gateway/resources/openapi-responses.ts";
 import { newCertificate } from "../../support/certificate.ts";
 import { IdentityProvider, signInAt } from "../../support/identity-provider.ts";
 import { OAuthServer } from "../../support/oauth-server.ts";
@@ -9,6 +8,7 @@ import type { ResourceClient } from "../../support/resource-client.ts";
 import { type ResponseParts, SamlTestProvider, startAt } from "../../support/saml-provider.ts";
 import { appCode } from "../../support/totp.ts";
 import { WebClient, type WebPage } from "../../support/web-client.ts";
+import type { Seen } from "../openapi/responses.ts";
 import { CHALLENGE, oidcEntry, VERIFIER } from "./support.ts";
 
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";

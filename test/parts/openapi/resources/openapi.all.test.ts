@@ -1,11 +1,11 @@
 import pg from "pg";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 
-import { schemaFaults } from "../../support/json-schema.ts";
-import { openApiFaults, resolve, withTags } from "../../support/openapi-rules.ts";
-import { type ApiReply, type ApiSent, sendTo, useResources } from "../../support/resource-client.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
-import { BODY_LIMIT, documented, FAILURES, type Sample, Seen, samplesOf } from "./openapi-responses.ts";
+import { schemaFaults } from "../../../support/json-schema.ts";
+import { openApiFaults, resolve, withTags } from "../../../support/openapi-rules.ts";
+import { type ApiReply, type ApiSent, sendTo, useResources } from "../../../support/resource-client.ts";
+import { startTestService, type TestService } from "../../../support/service.ts";
+import { BODY_LIMIT, documented, FAILURES, type Sample, Seen, samplesOf } from "../responses.ts";
 
 const client = useResources({ RATE_LIMIT: "1000000", BODY_LIMIT: String(BODY_LIMIT), TASK_CONCURRENCY: "2" });
 const slow = useResources({ DB_STATEMENT_TIMEOUT: "250" });

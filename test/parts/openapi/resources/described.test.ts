@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { resourceOpenApi } from "../../../parts/openapi/resources/openapi.ts";
-import { PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
-import { ROUTES } from "../../../rest-gateway/auth/routes.ts";
-import { resourcesOf } from "../../../rest-gateway/resources/resource.ts";
-import { useCatalog } from "../../support/catalog.ts";
-import { openApiFaults } from "../../support/openapi-rules.ts";
-import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "./fixtures.ts";
+import { resourceOpenApi } from "../../../../parts/openapi/resources/openapi.ts";
+import { PasswordRules } from "../../../../rest-gateway/auth/passwords.ts";
+import { ROUTES } from "../../../../rest-gateway/auth/routes.ts";
+import { resourcesOf } from "../../../../rest-gateway/resources/resource.ts";
+import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "../../../rest-gateway/resources/fixtures.ts";
+import { useCatalog } from "../../../support/catalog.ts";
+import { openApiFaults } from "../../../support/openapi-rules.ts";
 
 const database = useCatalog(DDL, { schemas: ["public"] });
 

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { outcomeOf } from "../../cli/command.ts";
-import { types } from "../../parts/openapi/types.ts";
-import { nodeRun, type Settings } from "../support/command.ts";
-import { contentTypes } from "../support/content-types.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { JWT_SECRET } from "../support/service.ts";
+import { outcomeOf } from "../../../cli/command.ts";
+import { types } from "../../../parts/openapi/types.ts";
+import { nodeRun, type Settings } from "../../support/command.ts";
+import { contentTypes } from "../../support/content-types.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { JWT_SECRET } from "../../support/service.ts";
 
 let database: TestDatabase;
 let dataDir: string;

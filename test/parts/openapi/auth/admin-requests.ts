@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { ApiReply, ApiSent } from "../../support/resource-client.ts";
+import type { ApiReply, ApiSent } from "../../../support/resource-client.ts";
 
 type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
 

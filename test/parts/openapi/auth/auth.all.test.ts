@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PARTS } from "../../../parts/list.ts";
-import { splitKey } from "../../../rest-gateway/auth/route.ts";
-import { authRoutesOf, loadParts } from "../../../service/parts.ts";
-import { startProviders } from "../../parts/federated/openapi-requests.ts";
-import { startMails } from "../../parts/mail/openapi-requests.ts";
-import { Authenticator } from "../../support/authenticator.ts";
-import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
-import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
-import { appCode } from "../../support/totp.ts";
-import { documented, Seen } from "../resources/openapi-responses.ts";
-import { useAdministration } from "./admin-openapi-requests.ts";
+import { PARTS } from "../../../../parts/list.ts";
+import { splitKey } from "../../../../rest-gateway/auth/route.ts";
+import { authRoutesOf, loadParts } from "../../../../service/parts.ts";
+import { Authenticator } from "../../../support/authenticator.ts";
+import { openApiFaults, withTags } from "../../../support/openapi-rules.ts";
+import { type ApiReply, type ApiSent, useResources } from "../../../support/resource-client.ts";
+import { appCode } from "../../../support/totp.ts";
+import { startProviders } from "../../federated/openapi-requests.ts";
+import { startMails } from "../../mail/openapi-requests.ts";
+import { documented, Seen } from "../responses.ts";
+import { useAdministration } from "./admin-requests.ts";
 
 const TABLE = authRoutesOf(await loadParts(PARTS, { parts: [], embedded: true }));
 const BODY_LIMIT = 2000;

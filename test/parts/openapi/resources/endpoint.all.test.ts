@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { useResources } from "../../support/resource-client.ts";
+import { useResources } from "../../../support/resource-client.ts";
 
 const { api, body, failure, sql } = useResources();
 const versionAt = async (path: string, headers = {}) => (await body(path, { headers })).info.version;
