@@ -10,7 +10,8 @@ Lists the parts of the service and of the application, and which are open. The s
   ${COMMAND} parts
   ${COMMAND} parts --help     show this help
 
-PARTS=+console opens one more, PARTS=-site leaves one out, PARTS=console,site opens these alone, and PARTS=none opens none.
+PARTS=+console opens one more, PARTS=-site leaves one out with those that need it, PARTS=console,site opens these alone, and
+PARTS=none opens none.
 What a part needs is open with it.
 A part for development is open with the embedded database, and with DATABASE_URL if PARTS names it.
 `;

@@ -93,7 +93,7 @@ export const SETTINGS = {
   PARTS: setting(
     partNames,
     "",
-    "Parts of the service beside its core: npx content-service parts lists them. +console opens one more, -site leaves one out, a list opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
+    "Parts of the service beside its core: npx content-service parts lists them. +console opens one more, -site leaves one out with those that need it, a list opens these alone, and none opens none. When unset, all with the embedded database, otherwise those that are not for development.",
   ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),

@@ -51,7 +51,10 @@ export function withOwnParts(
   return [...list, ...parts.map(({ name, about }) => ({ name, load: async () => ({ name, about }) }))];
 }
 
-/** Loads the parts that are open with these settings, and what they need. Throws ConfigError if PARTS leaves out one that another needs. */
+/**
+ * Loads the parts that are open with these settings, and what they need. What needs a part that PARTS leaves out is left out too. Throws
+ * ConfigError if PARTS names it to be open.
+ */
 export async function loadParts(list: readonly ListedPart[], settings: PartSettings): Promise<readonly Part[]> {
   const open = new Set(chooseParts(list, settings));
   const parts = new Map<ListedPart, Part>();
@@ -59,13 +62,19 @@ export async function loadParts(list: readonly ListedPart[], settings: PartSetti
   for (const listed of open) {
     const part = await listed.load();
     parts.set(listed, part);
-    for (const needed of part.needs ?? []) {
-      if (settings.parts.includes(`-${needed}`))
-        throw new ConfigError(`PARTS leaves out ${needed}, which ${part.name} needs: leave out both, or neither`);
-      open.add(list.find(({ name }) => name === needed)!);
+    for (const needed of part.needs ?? []) open.add(list.find(({ name }) => name === needed)!);
+  }
+  const leftOut = new Set(settings.parts.filter((text) => text.startsWith("-")).map(nameIn));
+  // The parts that need one of these, those that need one of them, and so on: a set also goes through what is added meanwhile.
+  for (const needed of leftOut) {
+    for (const { name, needs = [] } of parts.values()) {
+      if (!needs.includes(needed)) continue;
+      if (settings.parts.includes(`+${name}`))
+        throw new ConfigError(`PARTS leaves out ${needed}, which ${name} needs: leave out both, or neither`);
+      leftOut.add(name);
     }
   }
-  return list.flatMap((listed) => parts.get(listed) ?? []);
+  return list.flatMap((listed) => (leftOut.has(listed.name) ? [] : (parts.get(listed) ?? [])));
 }
 
 /** The parts of a service. Throws ConfigError, also if a setting needs one that is not open, or one cannot use a file of the application. */

@@ -6,7 +6,7 @@ import { outcomeOf } from "../../../cli/command.ts";
 import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 
-const PARTS = "-federated,-saml";
+const PARTS = "-federated";
 const { service, api, signIn, enrol, codeOf, sql } = useFactors({ PARTS });
 
 /** Sends a form, or opens a page, as a browser does. */
@@ -28,7 +28,7 @@ const entriesOf = (entry: object) => {
 };
 
 test("the part saml needs it", async () => {
-  const { exitCode, stderr } = await outcomeOf(doctor(["federated"], { PARTS: "-federated" }));
+  const { exitCode, stderr } = await outcomeOf(doctor(["federated"], { PARTS: "+saml,-federated" }));
   expect([exitCode, stderr]).toEqual([
     2,
     expect.stringContaining("PARTS leaves out federated, which saml needs: leave out both, or neither"),
