@@ -91,7 +91,7 @@ async function main(): Promise<void> {
     ? startInProcesses(
         configured,
         log,
-        () => openConfigured(configured, log, { runsCurrent: true }),
+        () => openConfigured(configured, log, { parts, runsCurrent: true }),
         environmentOfDev(fromFile),
       )
     : start(configured, parts, log, onStarted);
@@ -128,7 +128,7 @@ async function start(
   if (path !== "") await refuseOtherFile(path);
   let opening: Promise<OpenedDatabase> | undefined;
   const open = () => {
-    opening = openConfigured(configured, log);
+    opening = openConfigured(configured, log, { parts });
     return opening;
   };
   const service = await (workers > 1

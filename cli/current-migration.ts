@@ -14,7 +14,6 @@ import {
   throwExplained,
 } from "../db/cluster/graphile-migrate.ts";
 import { CURRENT, schemaOf } from "../db/cluster/migrations-folder.ts";
-import { withMissingRights } from "../db/cluster/missing-rights.ts";
 import { remember, runTried } from "../db/cluster/tried-statements.ts";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 
@@ -38,9 +37,7 @@ export async function applyCurrent(
     await announceSchema(client);
     return left;
   };
-  return withClient(databaseUrl, run).catch(async (error) => {
-    throw await withMissingRights(error, databaseUrl, true);
-  });
+  return withClient(databaseUrl, run);
 }
 
 /** graphile-migrate's lock. Released when the connection ends. */

@@ -9,6 +9,7 @@ import type { Descriptions } from "../rest-gateway/descriptions.ts";
 import { appliedText } from "./command.ts";
 import { applyCurrent } from "./current-migration.ts";
 import { watchFiles } from "./file-watcher.ts";
+import { explainWith } from "./open-parts.ts";
 
 /** The types of the database, in the folder of the application. */
 const TYPES = "database.types.ts";
@@ -30,7 +31,7 @@ const SETTLED = 50;
 
 export type DevOptions = {
   readonly folder: string;
-  readonly configured: Pick<Configured, "config" | "application">;
+  readonly configured: Configured;
   /** Null without the part for them: no types are written. */
   readonly descriptions: Pick<Descriptions, "typesOf"> | null;
   /** Serves the files of the application as they are now. Rejects if they cannot be served: the previous ones still are. */
@@ -86,9 +87,11 @@ async function update(
   try {
     if (config.migrate === "on" && migrationsFolder !== null) {
       const url = config.databaseDirectUrl || config.databaseUrl || runningUrl(config.dataDir)!;
-      await migrate(url, () => {}, { folder: migrationsFolder, modules: config.modules, userId: config.authUserId });
+      const explain = explainWith(configured, url);
+      const installation = { folder: migrationsFolder, modules: config.modules, userId: config.authUserId };
+      await migrate(url, () => {}, installation).catch(explain);
       if (await hasCurrent(migrationsFolder)) {
-        print(appliedText(await applyCurrent(url, () => {}, migrationsFolder)));
+        print(appliedText(await applyCurrent(url, () => {}, migrationsFolder).catch(explain)));
       } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(folder, file)}\n`);
     }
     if (descriptions === null) return;

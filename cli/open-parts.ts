@@ -6,6 +6,7 @@ import type { Finding } from "../db/findings/finding.ts";
 import type { DiagnoseProvider, DiagnosisOptions } from "../rest-gateway/auth/federated.ts";
 import type { Part } from "../service/part.ts";
 import { type ListedPart, partsFor, providerKindsOf, withOwnParts } from "../service/parts.ts";
+import { explainRefusal } from "../service/rights.ts";
 import { PARTS } from "./list.ts";
 
 /** All parts, whether they are open or not. Throws ConfigError. */
@@ -14,6 +15,12 @@ export const allParts = ({ application }: Configured): readonly ListedPart[] => 
 /** The parts that are open with the settings of a command. Throws ConfigError. */
 export const openParts = (configured: Configured): Promise<readonly Part[]> =>
   partsFor(allParts(configured), configured.config, configured.application);
+
+/** Rejects with the failure of a migration of a command, as these parts explain it. */
+export const explainWith =
+  (configured: Configured, url: string, runsMigrations = true) =>
+  async (error: unknown): Promise<never> =>
+    explainRefusal(await openParts(configured), error, url, runsMigrations);
 
 /** What reads the identity providers that these parts know, and what checks one. */
 export async function readProviders(configured: Configured): Promise<{

@@ -18,6 +18,7 @@ import { refuseOldServer } from "../db/cluster/open.ts";
 import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
 import { CommandError, cannotUseDatabase, defineCommand, FLAG, ownerUrl, readService, withOwner } from "./command.ts";
 import { type MigrationNotes, notesIn } from "./migration-notes.ts";
+import { explainWith } from "./open-parts.ts";
 
 const HELP = `\
 Upgrades the database to the installed version, while instances of the previous version serve it.
@@ -44,7 +45,8 @@ export const upgrade = defineCommand({
   help: HELP,
   options: { yes: FLAG, sql: FLAG },
   async run({ values }, environment?: Environment) {
-    const { application, config } = await readService(environment);
+    const configured = await readService(environment);
+    const { application, config } = configured;
     if (!config.isManaged)
       return "With MIGRATE=off the service has nothing in the database: there is nothing to upgrade.\n";
     const folder = config.migrate === "modules" ? null : application.migrationsFolder;
@@ -70,7 +72,9 @@ export const upgrade = defineCommand({
         // Before the migrations, so that nothing has changed.
         if (obstacle !== null) throw new CommandError(1, obstacle);
         if (refused.length > 0) await withOwner(direct, refuseForeign);
-        await migrate(ownerUrl(direct), warn, installation);
+        await migrate(ownerUrl(direct), warn, installation).catch(
+          explainWith(configured, ownerUrl(direct), folder !== null),
+        );
         if (refused.length > 0) await withOwner(direct, (client) => setPasswords(client, refused, secretIn(config)));
         return `${report}${steps}\nDone. Start the instances of this version.\n`;
       })

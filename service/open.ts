@@ -11,12 +11,21 @@ import { migrationLog } from "../gate/pipeline/log.ts";
 import { secretOf } from "../identity/keys.ts";
 import { updateAccounts } from "../rest-gateway/auth/auth.ts";
 import { type Limits, withLimits } from "./limits.ts";
+import type { Part } from "./part.ts";
+import { explainRefusal } from "./rights.ts";
+
+type OpenOptions = {
+  /** The parts that explain a failure. */
+  readonly parts?: readonly Part[];
+  readonly runsCurrent?: boolean;
+  readonly limits?: Limits | undefined;
+};
 
 /** Starts the embedded database, or opens DATABASE_URL. */
 export async function openConfigured(
   { config, application }: Pick<Configured, "config" | "application">,
   log: Logger,
-  { runsCurrent = false, limits }: { readonly runsCurrent?: boolean; readonly limits?: Limits } = {},
+  { parts = [], runsCurrent = false, limits }: OpenOptions = {},
 ): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
@@ -32,6 +41,7 @@ export async function openConfigured(
     anonymousRole,
     schemas,
     inDatabase,
+    explain: (error, url, runsMigrations) => explainRefusal(parts, error, url, runsMigrations),
     log: migrationLog(log),
   });
   const shortage = await withClient(opened.listenUrl, (client) => shortageOf(client, config));

@@ -78,6 +78,26 @@ export type Part = {
   open?(core: Core): OpenPart | Promise<OpenPart>;
   /** What it finds wrong in the database of a command that tries migrations, for callers with these roles; by default those of the settings. */
   inspect?(client: ClientBase, config: Config, roles?: readonly string[]): Promise<readonly Finding[]>;
+  /** What the login of `client` may not do that the service needs. Null if it lacks nothing. */
+  missingRights?(client: ClientBase, use: RightsUse): Promise<MissingRights | null>;
+};
+
+/** What the service does in a database. */
+export type RightsUse = {
+  /** Whether it runs migrations of the application. */
+  readonly runsMigrations: boolean;
+  /** Whether a start makes roles, and renews their passwords. */
+  readonly makesRoles: boolean;
+  /** The served schemas; without them, those that `init` would choose. */
+  readonly schemas?: readonly string[];
+};
+
+export type MissingRights = {
+  /** `As postgres, or as a superuser of the server, run: grant create on schema public to shop_owner;` */
+  readonly cure: string;
+  /** Whether the first start would fail, and whether a later one would. */
+  readonly stopsFirst: boolean;
+  readonly stopsLater: boolean;
 };
 
 /** A page for people. Without `about` it is only in the header. */

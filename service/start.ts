@@ -78,7 +78,7 @@ export type StartOptions = {
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
   const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword, parts = [] } = options;
-  const { limits, open = () => openConfigured({ config, application }, log, { limits }) } = options;
+  const { limits, open = () => openConfigured({ config, application }, log, { parts, limits }) } = options;
   let limited = withLimits(config, limits);
   refuseClashes(application, parts);
   const listensLast = config.takeover !== "" || options.listensLast === true;

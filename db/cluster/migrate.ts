@@ -8,7 +8,6 @@ import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 import { namedFilesOf, rememberFiles } from "./migration-files.ts";
 import { committedAfter, committedIn, filesOf, hashOf } from "./migrations-folder.ts";
-import { withMissingRights } from "./missing-rights.ts";
 import { removeModules } from "./module-removal.ts";
 import { hasModules, type ModuleChoice, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
@@ -52,23 +51,12 @@ export async function migrate(
     const changed = await changedSince(client, folder);
     if (changed.length > 0) log("warning", changedMigrations(changed));
   };
-  await alone(databaseUrl, log, work).catch(async (error) => {
-    throw await withMissingRights(error, databaseUrl, folder !== null);
-  });
+  await alone(databaseUrl, log, work);
 }
 
-/** Brings only the modules of the service up to date. Rejects with MigrationFailure, which also names the rights for migrations that follow. */
-export const installModules = (
-  databaseUrl: string,
-  log: MigrationLog,
-  choice: ModuleChoice,
-  migrationsFollow = false,
-): Promise<void> =>
-  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice))).catch(
-    async (error) => {
-      throw await withMissingRights(error, databaseUrl, migrationsFollow);
-    },
-  );
+/** Brings only the modules of the service up to date. Rejects with MigrationFailure. */
+export const installModules = (databaseUrl: string, log: MigrationLog, choice: ModuleChoice): Promise<void> =>
+  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice)));
 
 /** Calls back with a connection while no other service migrates the database. */
 export async function alone<T>(

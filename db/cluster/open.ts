@@ -42,6 +42,8 @@ export type OpenOptions = Config &
     readonly inDatabase?: readonly string[];
     /** Runs as the owner after the migrations and the seed. */
     readonly afterMigrations: (owner: pg.Client) => Promise<void>;
+    /** Rejects with the failure of a migration, which it explains. */
+    readonly explain: (error: unknown, url: string, runsMigrations: boolean) => Promise<never>;
     readonly log: MigrationLog;
   };
 
@@ -117,7 +119,10 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   const { modules, authUserId, migrationsFolder } = options;
   const folder = options.migrate === "modules" ? null : migrationsFolder;
   const installation = { folder, modules, userId: authUserId };
-  if (mayChange) await migrate(directUrl, options.log, installation);
+  if (mayChange)
+    await migrate(directUrl, options.log, installation).catch((error) =>
+      options.explain(error, directUrl, folder !== null),
+    );
   else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;

@@ -1,4 +1,4 @@
-import type pg from "pg";
+import type { ClientBase } from "pg";
 import type { UserIdType } from "../../config/modules.ts";
 import { SQL } from "./survey-queries.ts";
 
@@ -111,7 +111,7 @@ export type Setting = { readonly name: string; readonly value: string };
 export type Extension = { readonly name: string; readonly schema: string };
 
 /** Reads the catalog in a transaction that can change nothing. */
-export async function readSurvey(client: pg.Client): Promise<Survey> {
+export async function readSurvey(client: ClientBase): Promise<Survey> {
   await client.query("begin transaction isolation level repeatable read, read only");
   try {
     // Every name is then written with its schema.

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Configured } from "../../../app/configured.ts";
+import { openParts } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config } from "../../../config/config.ts";
 import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../../../config/postgrest-names.ts";
@@ -19,7 +20,6 @@ import {
 } from "../../../db/cluster/login-passwords.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../../../db/cluster/migration-state.ts";
 import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
-import { cureFor, missingRights, stopsStart } from "../../../db/cluster/missing-rights.ts";
 import { hasModules } from "../../../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../../../db/cluster/open.ts";
 import { findLogins, loginName } from "../../../db/cluster/provision.ts";
@@ -189,17 +189,19 @@ async function* checkGrants(directUrl: string, config: Config): Checks {
 }
 
 /** Without them the first start fails; later, only one that makes roles, and migrations that make something in a schema. */
-async function* checkRights(client: pg.Client, { config, application }: Configured, isStarted: boolean): Checks {
+async function* checkRights(client: pg.Client, configured: Configured, isStarted: boolean): Checks {
+  const { config, application } = configured;
   if (!config.isManaged) return;
+  const part = (await openParts(configured)).find(({ missingRights }) => missingRights);
+  if (!part) return yield note("they are not checked: PARTS leaves out development");
   const runsMigrations = config.migrate !== "modules" && application.migrationsFolder !== null;
-  const missing = await missingRights(client, {
+  const missing = await part.missingRights!(client, {
     runsMigrations,
     makesRoles: config.migrate !== "check",
     schemas: config.dbSchemas,
   });
-  if (missing.length === 0) yield ok("the login may install the modules and run migrations");
-  else if (!stopsStart(missing, !isStarted)) yield warning(cureFor(missing));
-  else yield error(cureFor(missing));
+  if (missing === null) yield ok("the login may install the modules and run migrations");
+  else yield (missing[isStarted ? "stopsLater" : "stopsFirst"] ? error : warning)(missing.cure);
 }
 
 /** With MIGRATE=check, a start does not do what is pending, and ends. */

@@ -19,7 +19,7 @@ import { applyCurrent, uncommitMigration } from "../../../cli/current-migration.
 import { watchFiles } from "../../../cli/file-watcher.ts";
 import { removeNotes } from "../../../cli/migration-notes.ts";
 import { inModuleColumns } from "../../../cli/module.ts";
-import { inspectorOf } from "../../../cli/open-parts.ts";
+import { explainWith, inspectorOf } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Environment } from "../../../config/config.ts";
 import { withClient } from "../../../db/cluster/client.ts";
@@ -168,10 +168,11 @@ const SETTLED = 200;
 
 const toStdout = (text: string): void => void process.stdout.write(text);
 
-async function applyOnce(url: string, { folder, ...choice }: Installed, again = false): Promise<string> {
-  await installModules(url, () => {}, choice, true);
+async function applyOnce(url: string, { folder, configured, ...choice }: Installed, again = false): Promise<string> {
+  const explain = explainWith(configured, url);
+  await installModules(url, () => {}, choice).catch(explain);
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
-  return appliedText(await applyCurrent(url, () => {}, folder, again));
+  return appliedText(await applyCurrent(url, () => {}, folder, again).catch(explain));
 }
 
 /** Compares `db/schema/` with the committed migrations. */
