@@ -3,7 +3,7 @@ import type { Part } from "../../service/part.ts";
 export const development: Part = {
   name: "development",
   about: "commands for those who write an application: init, example, migrate and test",
-  // Loaded only for a database that refuses something.
-  missingRights: async (client, use) => (await import("../../db/cluster/missing-rights.ts")).missingRights(client, use),
   needs: ["openapi"],
+  // Loaded only for a database that refuses something.
+  missingRights: async (client, use) => (await import("./existing/missing-rights.ts")).missingRights(client, use),
 };

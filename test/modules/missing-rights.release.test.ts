@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
-import { stopsStart } from "../../db/cluster/missing-rights.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
+import { stopsStart } from "../../parts/development/existing/missing-rights.ts";
 import { init } from "../../parts/development/init/init.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
@@ -106,6 +106,9 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
     expect(found.stdout).toContain(`error     rights: ${BY} ${both.join(" ")}\n`);
     const refused = `\n${BY}\n  ${both.join("\n  ")}`;
     await expect(startOnce(url)).rejects.toThrow(refused);
+    await expect(startOnce(url, { PARTS: "-development" })).rejects.toThrow(
+      /permission denied for database \w+(?:.|\n)*\nThe part development writes the SQL that gives a missing right: open it$/,
+    );
     expect((await outcomeOf(migrationCommand(["apply"], { environment }))).stderr).toContain(refused);
     expect(await server.dump(name)).toBe(before);
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { readSurvey } from "../../db/existing/survey.ts";
+import { readSurvey } from "../../parts/development/existing/survey.ts";
 import { accountsFor } from "../../parts/development/init/database-accounts.ts";
 import { planFor } from "../../parts/development/init/plan.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "../modules/foreign-server.ts";

@@ -1,4 +1,4 @@
-import type { Column, Table } from "../../../db/existing/survey.ts";
+import type { Column, Table } from "../existing/survey.ts";
 
 const BOOLEAN = /^boolean$/;
 const TIME = /^timestamp/;

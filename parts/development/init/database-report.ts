@@ -1,6 +1,6 @@
-import type { Choice } from "../../../db/existing/choice.ts";
-import type { Survey, Table } from "../../../db/existing/survey.ts";
-import { isServiceRole, SUPABASE_PUBLICATION } from "../../../db/existing/survey-queries.ts";
+import type { Choice } from "../existing/choice.ts";
+import type { Survey, Table } from "../existing/survey.ts";
+import { isServiceRole, SUPABASE_PUBLICATION } from "../existing/survey-queries.ts";
 
 /** A longer list is cut. */
 const SHOWN = 6;

@@ -1,5 +1,5 @@
-import type { Choice } from "../../../db/existing/choice.ts";
-import type { Column, Role, Table } from "../../../db/existing/survey.ts";
+import type { Choice } from "../existing/choice.ts";
+import type { Column, Role, Table } from "../existing/survey.ts";
 import { NAME } from "./account-columns.ts";
 import type { Plan } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-import type { Table } from "../../../db/existing/survey.ts";
+import type { Table } from "../existing/survey.ts";
 import type { Plan } from "./plan.ts";
 
 /** The users in `db/seed.sql`. */

@@ -4,8 +4,8 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { DUMP_ARGUMENTS } from "../../../cli/base.ts";
 import { variablesOf } from "../../../config/config.ts";
-import type { Role, Setting, Survey } from "../../../db/existing/survey.ts";
-import { SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
+import type { Role, Setting, Survey } from "../existing/survey.ts";
+import { SERVICE_SCHEMAS } from "../existing/survey-queries.ts";
 
 const run = promisify(execFile);
 

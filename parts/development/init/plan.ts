@@ -1,6 +1,6 @@
-import { type Choice, choose } from "../../../db/existing/choice.ts";
-import { type Preparation, preparationFor } from "../../../db/existing/preparation.ts";
-import type { Survey } from "../../../db/existing/survey.ts";
+import { type Choice, choose } from "../existing/choice.ts";
+import { type Preparation, preparationFor } from "../existing/preparation.ts";
+import type { Survey } from "../existing/survey.ts";
 import { type Dump, dumpSchema } from "./dump.ts";
 import { type SignIn, writeSignIn } from "./sign-in.ts";
 

@@ -1,6 +1,6 @@
-import type { CallerRoles, Choice, Users } from "../../../db/existing/choice.ts";
-import type { Column, Survey, Table } from "../../../db/existing/survey.ts";
-import { isServiceRole } from "../../../db/existing/survey-queries.ts";
+import type { CallerRoles, Choice, Users } from "../existing/choice.ts";
+import type { Column, Survey, Table } from "../existing/survey.ts";
+import { isServiceRole } from "../existing/survey-queries.ts";
 import { disabledIn, NAME, nameIn } from "./account-columns.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */

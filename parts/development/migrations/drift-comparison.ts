@@ -1,5 +1,5 @@
-import { SERVICE_ROLES, SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
 import { ANNOUNCER } from "../../../db/follow/notifications.ts";
+import { SERVICE_ROLES, SERVICE_SCHEMAS } from "../existing/survey-queries.ts";
 import type { DbObject } from "./describe.ts";
 
 /** A difference between a database and what its migrations make. */

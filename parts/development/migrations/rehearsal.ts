@@ -1,8 +1,8 @@
 import pg from "pg";
 import { acceptancesIn } from "../../../cli/migration-notes.ts";
 import { type MigrationText, placeOf, statementFailure } from "../../../db/cluster/migration-failure.ts";
-import { SERVICE_SCHEMAS } from "../../../db/existing/survey-queries.ts";
 import { type SqlStatement, statementsOf } from "../../../db/sql-tokens.ts";
+import { SERVICE_SCHEMAS } from "../existing/survey-queries.ts";
 
 /** A statement of a migration that ran on a temporary database, and what it changed. */
 export type Step = {

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { UserIdType } from "../../config/modules.ts";
+import type { UserIdType } from "../../../config/modules.ts";
 import { SQL } from "./survey-queries.ts";
 
 /** What a database has that the service does not know yet. */

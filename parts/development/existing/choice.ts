@@ -1,5 +1,5 @@
-import { type ModuleName, USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
-import { MODULES } from "../modules/modules.ts";
+import { type ModuleName, USER_ID_TYPES, type UserIdType } from "../../../config/modules.ts";
+import { MODULES } from "../../../db/modules/modules.ts";
 import type { Column, Role, Survey, Table } from "./survey.ts";
 import { SERVICE_ROLES } from "./survey-queries.ts";
 

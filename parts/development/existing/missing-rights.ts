@@ -1,9 +1,9 @@
 // What the login of DATABASE_URL may not do, as the statements that let it.
 import type { ClientBase } from "pg";
-import type { MissingRights, RightsUse } from "../../service/part.ts";
-import { choose } from "../existing/choice.ts";
-import { grantsFor, type Preparation, preparationFor, roleMakerFor, whoRuns } from "../existing/preparation.ts";
-import { readSurvey } from "../existing/survey.ts";
+import type { MissingRights, RightsUse } from "../../../service/part.ts";
+import { choose } from "./choice.ts";
+import { grantsFor, type Preparation, preparationFor, roleMakerFor, whoRuns } from "./preparation.ts";
+import { readSurvey } from "./survey.ts";
 
 /** What the login lacks to install the modules, to run migrations, and for each start. Null if it lacks nothing. */
 export async function missingRights(

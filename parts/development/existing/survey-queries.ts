@@ -1,4 +1,4 @@
-import { MODULES } from "../modules/modules.ts";
+import { MODULES } from "../../../db/modules/modules.ts";
 
 /** The publication of the changes that clients of Supabase receive. */
 export const SUPABASE_PUBLICATION = "supabase_realtime";
