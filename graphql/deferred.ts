@@ -1,3 +1,4 @@
+import type { GraphQLSchema } from "postgraphile/graphql";
 import type { WebSocket } from "ws";
 import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../gate/limits/upgrade-gate.ts";
 import type { Exchange } from "../gate/pipeline/exchange.ts";
@@ -6,7 +7,6 @@ import { problem } from "../problems/problem.ts";
 import { REASONS } from "../problems/reasons.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
 import { GRAPHQL } from "./transport/envelope.ts";
-import type { Example } from "./transport/example.ts";
 
 const UNAVAILABLE = REASONS["no GraphQL"][2];
 
@@ -48,12 +48,12 @@ export class DeferredGraphQL {
     return (this.#loaded?.reload.failure ?? null) === null;
   }
 
-  /** Operations that run on the schema, for the explorer; none while there is no schema. */
-  async examples(): Promise<readonly Example[]> {
+  /** Null while there is none. */
+  async schema(): Promise<GraphQLSchema | null> {
     try {
-      return (await this.load()).examples();
+      return (await this.load()).schema();
     } catch {
-      return [];
+      return null;
     }
   }
 

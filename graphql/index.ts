@@ -4,6 +4,7 @@ import type { GraphQLLimits } from "./limits.ts";
 // Before the first import of PostGraphile.
 import "../plugins/transliteration.ts";
 import type { Logger } from "pino";
+import type { GraphQLSchema } from "postgraphile/graphql";
 import type { Config } from "../config/config.ts";
 import { messagesFor } from "../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
@@ -24,7 +25,6 @@ import type { OperationMetrics } from "./execute/operation-metrics.ts";
 import { SubscriptionMemory } from "./execute/subscription-memory.ts";
 import { SchemaFault, schemaSettings } from "./schema/schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema/schema-reload.ts";
-import { type Example, exampleOperations } from "./transport/example.ts";
 import { graphqlInterface } from "./transport/http.ts";
 import { graphqlSocket } from "./transport/socket.ts";
 
@@ -58,8 +58,8 @@ export type GraphQLInterface = {
   readonly http: HttpInterface;
   readonly socket: SocketRoute;
   readonly reload: SchemaReload;
-  /** Operations that run on the schema. Throws Problem while there is no schema. */
-  examples(): readonly Example[];
+  /** Throws Problem while there is none. */
+  schema(): GraphQLSchema;
   /** Applies changed limits of documents. */
   follow(settings: GraphQLSettings): void;
   /** The number of active subscriptions. */
@@ -123,7 +123,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     http,
     socket,
     reload,
-    examples: () => exampleOperations(engine.schema),
+    schema: () => engine.schema,
     follow: (changed) => engine.limitTo(changed),
     countSubscriptions: () => subscriptions.size,
   };

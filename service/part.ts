@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
 import type { Logger } from "pino";
+import type { GraphQLSchema } from "postgraphile/graphql";
 import type { Application } from "../app/application.ts";
 import type { Config } from "../config/config.ts";
 import type { ProviderKind } from "../config/provider-entry.ts";
@@ -72,6 +73,8 @@ export type Part = {
   readonly passkeys?: CreatePasskeys;
   /** Throws ConfigError for files of the application that it cannot use. It is called before the database changes. */
   check?(application: Pick<Application, "mailFolder">, config: Config): void;
+  /** Operations that run on this schema, for pages. */
+  examples?(schema: GraphQLSchema): Promise<readonly Example[]>;
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */
@@ -99,6 +102,9 @@ export type MissingRights = {
   readonly stopsFirst: boolean;
   readonly stopsLater: boolean;
 };
+
+/** An operation of GraphQL. `variables` is JSON, or "". */
+export type Example = { readonly name: string; readonly query: string; readonly variables: string };
 
 /** A page for people. Without `about` it is only in the header. */
 export type PartPage = Link & {

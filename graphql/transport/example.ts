@@ -11,13 +11,11 @@ import {
   isObjectType,
   isScalarType,
 } from "postgraphile/graphql";
+import type { Example } from "../../service/part.ts";
 
 const MAX_FIELDS = 5;
 
 type Field = GraphQLField<unknown, unknown>;
-
-/** An operation to start with. `variables` is JSON, or "". */
-export type Example = { readonly name: string; readonly query: string; readonly variables: string };
 
 /** Operations of each kind that run on this schema. All are about the type with the most relationships. */
 export function exampleOperations(schema: GraphQLSchema): readonly Example[] {

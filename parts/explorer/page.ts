@@ -3,8 +3,8 @@ import { type RequestHandler, Router } from "express";
 import type { Config } from "../../config/config.ts";
 import { frameOf, headerOf, html, type Link, PAGE_POLICY } from "../../gate/pages/html.ts";
 import { byMethod } from "../../gate/pipeline/express.ts";
-import type { Example } from "../../graphql/transport/example.ts";
 import { SESSION } from "../../identity/cookies.ts";
+import type { Example } from "../../service/part.ts";
 
 export type ExplorerOptions = {
   examples(): Promise<readonly Example[]>;

@@ -9,6 +9,10 @@ const MODULES = [
   ...["operation.js", "run.js", "library.js.gz"],
 ];
 
+/** Loaded only for a schema, with what it uses of PostGraphile. */
+const examples: NonNullable<Part["examples"]> = async (schema) =>
+  (await import("../../graphql/transport/example.ts")).exampleOperations(schema);
+
 export const explorer: Part = {
   name: "explorer",
   about: "GraphiQL at /graphiql, an editor for GraphQL",
@@ -21,10 +25,14 @@ export const explorer: Part = {
     ...assetsIn(import.meta.url, "./assets", ["graphiql.css"]),
     ...assetsIn(import.meta.url, "./browser", MODULES),
   ],
+  examples,
   open({ graphql, settings, hasAccountPages, links, onInternalError }) {
     if (graphql === null) return {};
     const router = explorerRouter({
-      examples: () => graphql.examples(),
+      examples: async () => {
+        const schema = await graphql.schema();
+        return schema === null ? [] : examples(schema);
+      },
       settings: settings.current,
       ...{ hasAccountPages, links },
     });

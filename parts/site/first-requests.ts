@@ -11,18 +11,20 @@ export type FirstRequests = {
   readonly table: Table | null;
   /** Public; null if no key is needed. */
   readonly anonKey: string | null;
-  /** An operation that runs on the GraphQL schema; null without GraphQL. */
+  /** An operation that runs on the GraphQL schema; null without GraphQL, and without a part that has one. */
   readonly query: string | null;
 };
 
 /** What a first request may use: the readable table with the most relationships. */
-export async function readFirstRequests({ catalog, graphql, settings, anonKey }: Core): Promise<FirstRequests> {
+export async function readFirstRequests({ catalog, graphql, settings, anonKey, parts }: Core): Promise<FirstRequests> {
   const { tables } = exposureOf(catalog.current, settings.current.dbAnonRole);
   const [found] = tables
     .filter(({ table, columns }) => table.kind === "table" && columns.select === "all")
     .toSorted((a, b) => b.table.relationships.length - a.table.relationships.length);
   const table = found === undefined ? null : { schema: found.table.schema, name: found.table.name };
-  return { table, anonKey, query: (await graphql?.examples())?.[0]?.query ?? null };
+  const schema = (await graphql?.schema()) ?? null;
+  const examples = schema && (await parts.find(({ examples }) => examples)?.examples?.(schema));
+  return { table, anonKey, query: examples?.[0]?.query ?? null };
 }
 
 /** Requests to copy, which work as they are. */
