@@ -11,7 +11,7 @@ const MODULES = [
 
 /** Loaded only for a schema, with what it uses of PostGraphile. */
 const examples: NonNullable<Part["examples"]> = async (schema) =>
-  (await import("../../graphql/transport/example.ts")).exampleOperations(schema);
+  (await import("./examples.ts")).exampleOperations(schema);
 
 export const explorer: Part = {
   name: "explorer",
