@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { MODULE_NAMES } from "../config/modules.ts";
-import { startScratchCluster } from "../db/cluster/embedded.ts";
 import { migrate } from "../db/cluster/migrate.ts";
+import { startScratchCluster } from "../cli/scratch-cluster.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const TRACE = join(ROOT, "bench/request-trace.ts");

@@ -3,8 +3,8 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { withClient } from "../db/cluster/client.ts";
-import { findTemporaryFolder, startScratchCluster } from "../db/cluster/embedded.ts";
 import { loginNames } from "../db/cluster/provision.ts";
+import { findTemporaryFolder, startScratchCluster } from "../cli/scratch-cluster.ts";
 
 /** A cluster for tests. */
 export type TestCluster = {

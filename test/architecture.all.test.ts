@@ -96,6 +96,7 @@ const FOR_PARTS = [
     "module",
     "open-core",
     "open-parts",
+    "scratch-cluster",
   ].map((name) => `cli/${name}.ts`),
 ];
 

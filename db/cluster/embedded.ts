@@ -2,25 +2,11 @@ import { execFile } from "node:child_process";
 import { hash, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import {
-  chmod,
-  chown,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  statfs,
-  writeFile,
-} from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chown, mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
-import { variablesOf } from "../../config/config.ts";
 import { embeddedPrograms, type Programs } from "./embedded-programs.ts";
 import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
@@ -92,50 +78,6 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
-const MEMORY_FOLDER = "/dev/shm";
-const DISK_FOLDER = "/tmp";
-/** Several times what the tests of a run take. */
-const NEEDED_BYTES = 4_000_000_000;
-
-/** A temporary cluster; `remove()` deletes it with its data. */
-export type ScratchCluster = Cluster & { readonly dataDir: string; remove(): Promise<void> };
-
-/** With the programs of TEST_POSTGRES, unless `binaries` names others. */
-export async function startScratchCluster(binaries = testPrograms(), parent?: string): Promise<ScratchCluster> {
-  const folder = await mkdtemp(join(parent ?? (await findTemporaryFolder()), "content-scratch-"));
-  // When started by root, PostgreSQL runs as a separate user, which must be able to enter the folder.
-  await chmod(folder, 0o711);
-  const dataDir = join(folder, "postgres");
-  const options = { dataDir, password: "scratch", durable: false, copies: await findCopies() };
-  const cluster = await startCluster(binaries === undefined ? options : { ...options, binaries });
-  const remove = async () => {
-    await cluster.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
-  return { ...cluster, dataDir, remove };
-}
-
-/**
- * Below TMPDIR: the tests of this repository, which start a hundred scratch clusters, create and delete it. Clusters that are copies
- * have one system identifier.
- */
-export const COPIES = "content-data-directories";
-
-/** Undefined without such a folder, and if it belongs to another user, who could have put anything there. */
-async function findCopies(): Promise<string | undefined> {
-  const folder = join(tmpdir(), COPIES);
-  const found = await lstat(folder).catch(() => null);
-  return found !== null && found.uid === process.getuid?.() ? folder : undefined;
-}
-
-/** The folder that TMPDIR names; without it, in memory if there is room, else on the disk. */
-export async function findTemporaryFolder(): Promise<string> {
-  if (tmpdir() !== DISK_FOLDER) return tmpdir();
-  const memory = await statfs(MEMORY_FOLDER).catch(() => null);
-  return memory !== null && memory.bavail * memory.bsize >= NEEDED_BYTES ? MEMORY_FOLDER : DISK_FOLDER;
-}
-
 /** Resolves symbolic links, so that one directory has one path and one lock beside it. */
 async function findDataDir(dataDir: string): Promise<string> {
   const path = resolve(dataDir);
@@ -198,14 +140,6 @@ async function isCluster(dataDir: string): Promise<boolean> {
   throw new Error(
     `data directory ${dataDir} does not contain a PostgreSQL cluster; empty it or choose another DATA_DIR`,
   );
-}
-
-/** Of a server with more extensions than the embedded one; undefined for that. */
-function testPrograms(): string | undefined {
-  const folder = variablesOf(["TEST_POSTGRES"]).TEST_POSTGRES || undefined;
-  if (folder !== undefined && !existsSync(join(folder, "postgres")))
-    throw new Error(`TEST_POSTGRES: PostgreSQL was not found in ${folder}: ${join(folder, "postgres")} does not exist`);
-  return folder;
 }
 
 type NewCluster = {

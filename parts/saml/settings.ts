@@ -3,16 +3,9 @@ import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
 import { parsedBy } from "../../config/config-error.ts";
 import { readFile, requiredText } from "../../config/json-file.ts";
-import {
-  commonFields,
-  named,
-  type ProviderKind,
-  type ProviderSettings,
-  providerUrl,
-  type Sources,
-  secret,
-} from "../../config/provider-entry.ts";
+import type { ProviderKind, ProviderSettings, Sources } from "../../config/provider-entry.ts";
 import { isStrongRsa } from "../../config/setting-types.ts";
+import { commonFields, named, providerUrl, secret } from "../federated/entry.ts";
 
 /** A key pair of this service, in PEM format. */
 export type KeyPair = { readonly privateKey: string; readonly certificate: string };

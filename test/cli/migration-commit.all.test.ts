@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { upgrade } from "../../cli/upgrade.ts";
-import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const SECRET = "s".repeat(32);
 

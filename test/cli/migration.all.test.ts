@@ -5,7 +5,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { outcomeOf } from "../../cli/command.ts";
 import { reset as resetCommand } from "../../cli/embedded-database.ts";
 import { withClient } from "../../db/cluster/client.ts";
-import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
 import { statementsOf } from "../../db/sql-tokens.ts";
@@ -13,6 +12,7 @@ import { migrationCommand } from "../../parts/development/migrations/migrate.ts"
 import { INSTALLATION } from "../support/cluster.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const BLANK = "-- Nothing yet.\n";
 const SECRET = "s".repeat(32);

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { installWithBase } from "../../cli/base.ts";
 import type { ModuleName } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
-import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { inNewDatabase } from "../../parts/development/migrations/compare.ts";
 import { findDrift } from "../../parts/development/migrations/drift.ts";
 import { SUPABASE } from "./supabase.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 /** The `db/` of an application. */
 let home: string;

@@ -7,20 +7,13 @@ import { outcomeOf } from "../../cli/command.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
-import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 import { CHANGES, FOUND, foundIn, HEADER, MIGRATION } from "./drift-objects.ts";
-import {
-  applicationOf,
-  connected,
-  EMBEDDED,
-  type ForeignServer,
-  signInSql,
-  startForeignServer,
-} from "./foreign-server.ts";
+import { applicationOf, connected, EMBEDDED, type ForeignServer, signInSql, startForeignServer } from "./foreign-server.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
 

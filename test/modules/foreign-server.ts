@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import pg from "pg";
 import type { UserIdType } from "../../config/modules.ts";
-import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { describeDatabase } from "../../parts/development/migrations/describe.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const run = promisify(execFile);
 export const DEBIAN_15 = "/usr/lib/postgresql/15/bin";

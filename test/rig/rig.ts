@@ -1,7 +1,7 @@
 import { chmod, copyFile, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findFreePort, findTemporaryFolder } from "../../db/cluster/embedded.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
 import { type Haproxy, hasHaproxy, startHaproxy, startHaproxyOfInstances } from "../support/haproxy.ts";
 import { hasPgBouncer, type Pooler, startDocumentedPooler } from "../support/pooler.ts";
 import { processesBelow } from "../support/processes.ts";
@@ -9,6 +9,7 @@ import { Program } from "../support/program.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { Relay } from "../support/relay.ts";
 import { Servers } from "./servers.ts";
+import { findTemporaryFolder } from "../../cli/scratch-cluster.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 

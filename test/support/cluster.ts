@@ -5,12 +5,12 @@ import type pg from "pg";
 import type { TestProject } from "vitest/node";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
-import { COPIES } from "../../db/cluster/embedded.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
 import { startTestCluster } from "../../kit/cluster.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 import { PROJECT } from "./command.ts";
 import { installPackagesOf } from "./packages.ts";
+import { COPIES } from "../../cli/scratch-cluster.ts";
 
 export const TEMPLATE = "content_template";
 

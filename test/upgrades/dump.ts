@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { withClient } from "../../db/cluster/client.ts";
-import { startScratchCluster } from "../../db/cluster/embedded.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const HELP = `node test/upgrades/dump.ts
 

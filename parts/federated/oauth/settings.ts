@@ -1,15 +1,8 @@
 import { z } from "zod";
 import { remoteUrl, requiredText } from "../../../config/json-file.ts";
-import {
-  commonFields,
-  named,
-  type ProviderKind,
-  type ProviderSettings,
-  providerUrl,
-  type Sources,
-  secret,
-} from "../../../config/provider-entry.ts";
+import type { ProviderKind, ProviderSettings, Sources } from "../../../config/provider-entry.ts";
 import { roleClaim } from "../../../config/setting-types.ts";
+import { commonFields, named, providerUrl, secret } from "../entry.ts";
 
 type OAuthClient = {
   readonly clientId: string;

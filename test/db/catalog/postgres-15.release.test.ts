@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { type ScratchCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase } from "../../support/database.ts";
+import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);

@@ -5,10 +5,11 @@ import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
 import { Publication } from "../../../db/changes/publication.ts";
 import { Acknowledgement, SlotHeartbeats, slotOf } from "../../../db/changes/replication-slot.ts";
-import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
+import { startCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
 import { POLL } from "../../support/until.ts";
+import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 
 const MISSED = expect.objectContaining({ reason: "changes missed" });
 
