@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type ParseArgsOptionsConfig as OptionsConfig, parseArgs } from "node:util";
@@ -7,7 +8,6 @@ import { findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { addDotEnv, type Config, ConfigError, type Environment, folderIn } from "../config/config.ts";
 import { settingsOfParts } from "../config/declared.ts";
-import { runningUrl } from "../db/cluster/data-directory.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
 import { PARTS } from "./list.ts";
@@ -209,3 +209,15 @@ export const appliedText = (left: number): string =>
   left === 0
     ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
     : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;
+
+/** The owner's connection string of the embedded database that runs on this folder; null when it is not running. */
+export function runningUrl(dataDir: string): string | null {
+  try {
+    const password = readFileSync(join(dataDir, "postgres-password"), "utf8").trim();
+    // The fourth line of postmaster.pid is the port.
+    const port = readFileSync(join(dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[3];
+    return `postgres://postgres:${password}@127.0.0.1:${port}/content`;
+  } catch {
+    return null;
+  }
+}

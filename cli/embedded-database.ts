@@ -3,8 +3,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
-import { runningUrl } from "../db/cluster/data-directory.ts";
-import { CommandError, defineCommand, FLAG, ownerUrl, readSettings } from "./command.ts";
+import { CommandError, defineCommand, FLAG, ownerUrl, readSettings, runningUrl } from "./command.ts";
 
 const URL_HELP = `\
 Prints the connection URL of the owner of the database: DATABASE_URL, also that of SETTINGS_FILE or .env, or the embedded database while

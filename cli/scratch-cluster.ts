@@ -1,9 +1,9 @@
-import { type Cluster, startCluster } from "../db/cluster/embedded.ts";
-import { mkdtemp, chmod, rm, lstat, statfs } from "node:fs/promises";
-import { join } from "node:path";
-import { tmpdir } from "node:os";
-import { variablesOf } from "../config/config.ts";
 import { existsSync } from "node:fs";
+import { chmod, lstat, mkdtemp, rm, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { variablesOf } from "../config/config.ts";
+import { type Cluster, startCluster } from "../db/cluster/embedded.ts";
 
 /** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
 const MEMORY_FOLDER = "/dev/shm";

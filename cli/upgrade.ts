@@ -3,9 +3,11 @@ import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import {
+  LOCK,
+  passwordOf,
+  passwordStatement,
   passwordStep,
   refusalsOf,
-  setPasswords,
   whyNotSettable,
   withOtherPasswords,
 } from "../db/cluster/login-passwords.ts";
@@ -149,4 +151,12 @@ export function notableChanges(changelog: string, after: string): string {
         .map((part) => `${version}: ${part.trim()}\n`);
     })
     .join("\n");
+}
+
+/** Sets the passwords of these logins to those that follow from `secret`, in one transaction. */
+async function setPasswords(client: pg.Client, logins: readonly string[], secret: string): Promise<void> {
+  await client.query("begin");
+  await client.query(LOCK);
+  for (const login of logins) await client.query(passwordStatement(login, passwordOf(login, secret)));
+  await client.query("commit");
 }

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
+import { findTemporaryFolder, startScratchCluster } from "../cli/scratch-cluster.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { loginNames } from "../db/cluster/provision.ts";
-import { findTemporaryFolder, startScratchCluster } from "../cli/scratch-cluster.ts";
 
 /** A cluster for tests. */
 export type TestCluster = {

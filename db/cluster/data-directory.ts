@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 
 const BYTES = 32;
 
@@ -39,17 +38,5 @@ async function readSecret(file: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
-  }
-}
-
-/** The owner's connection string of the embedded database that runs on this folder; null when it is not running. */
-export function runningUrl(dataDir: string): string | null {
-  try {
-    const password = readFileSync(join(dataDir, "postgres-password"), "utf8").trim();
-    // The fourth line of postmaster.pid is the port.
-    const port = readFileSync(join(dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[3];
-    return `postgres://postgres:${password}@127.0.0.1:${port}/content`;
-  } catch {
-    return null;
   }
 }

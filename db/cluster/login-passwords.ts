@@ -83,11 +83,3 @@ export async function whyNotSettable(
 }
 
 const statements = (all: readonly string[]) => all.map((each) => `${each};`).join(" ");
-
-/** Sets the passwords of these logins to those that follow from `secret`, in one transaction. */
-export async function setPasswords(client: pg.Client, logins: readonly string[], secret: string): Promise<void> {
-  await client.query("begin");
-  await client.query(LOCK);
-  for (const login of logins) await client.query(passwordStatement(login, passwordOf(login, secret)));
-  await client.query("commit");
-}

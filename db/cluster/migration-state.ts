@@ -1,16 +1,8 @@
 import type pg from "pg";
-import {
-  appliedTo,
-  changedMigrations,
-  changedSince,
-  type Installation,
-  newerMigrations,
-  newerModules,
-  refuseOldDatabase,
-} from "./migrate.ts";
+import { appliedTo, changedSince, type Installation, refuseOldDatabase } from "./migrate.ts";
 import { namedFilesOf } from "./migration-files.ts";
 import { committedIn } from "./migrations-folder.ts";
-import { compareVersions, type ModuleState, readModules, refuseUnfit, VERSION } from "./modules.ts";
+import { type ModuleState, readModules, refuseUnfit } from "./modules.ts";
 import { pendingInQueue } from "./queue.ts";
 
 /** What a database has of the modules and of the migrations of the application. */
@@ -72,17 +64,3 @@ export function pendingIn({ modules, queue, migrations }: MigrationState): reado
 
 /** What a start would do with the migration in this file. */
 export const stepFor = (file: string): string => `the migration ${file} of the application`;
-
-/** What a start warns about, as its log has it. */
-export function warningsIn({ modules, migrations, changed }: MigrationState): readonly string[] {
-  const newer = migrations.filter(({ isNewer }) => isNewer).map(({ file }) => file);
-  const newest = modules
-    .flatMap(({ version }) => version ?? [])
-    .sort(compareVersions)
-    .at(-1);
-  return [
-    ...(newest !== undefined && compareVersions(newest, VERSION) > 0 ? [newerModules(newest)] : []),
-    ...(newer.length > 0 ? [newerMigrations(newer)] : []),
-    ...(changed.length > 0 ? [changedMigrations(changed)] : []),
-  ];
-}

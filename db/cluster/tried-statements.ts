@@ -24,17 +24,7 @@ export async function hasTried(client: pg.ClientBase): Promise<boolean> {
   return rows[0].found && (await readTried(client)).length > 0;
 }
 
-/** Those of the statements that this database has run since its last commit. */
-export async function triedOf(
-  client: pg.ClientBase,
-  statements: readonly SqlStatement[],
-): Promise<readonly SqlStatement[]> {
-  if (!(await hasTried(client))) return [];
-  const tried = new Set(await readTried(client));
-  return statements.filter((statement) => tried.has(hashOf(statement)));
-}
-
-async function readTried(client: pg.ClientBase): Promise<readonly string[]> {
+export async function readTried(client: pg.ClientBase): Promise<readonly string[]> {
   const { rows } = await client.query<{ hash: string }>(
     "select hash from content_service.tried_statements order by place",
   );
@@ -119,4 +109,4 @@ export async function runTried(
 /** In a migration whose statements cannot run together. */
 const NO_TRANSACTION = /^--!\s*no-transaction\b/m;
 
-const hashOf = ({ text }: SqlStatement): string => createHash("sha256").update(text).digest("hex");
+export const hashOf = ({ text }: SqlStatement): string => createHash("sha256").update(text).digest("hex");

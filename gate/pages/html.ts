@@ -113,14 +113,6 @@ export const headerOf = (links: readonly Link[], path: string): Html => html`<he
 
 export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");
 
-/** A table that scrolls, with the keyboard too. `rows` are complete. */
-export const table = (heads: readonly Value[], rows: readonly Html[]): Html =>
-  html`<div class="scroll" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>
-${rows.map((row) => html`${row}\n`)}</tbody>
-</table></div>`;
-
 /** A word about the state of something. */
 export const badge = (text: string, tone: "good" | "bad" | "warn" | "muted"): Html =>
   html`<span class="badge ${tone}">${text}</span>`;
@@ -129,23 +121,3 @@ const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: 
 
 /** `2026-11-24T08:00:00Z` → `24 Nov 2026, 08:00 UTC` */
 export const timeOf = (time: string): Html => html`<time datetime="${time}">${TIME.format(new Date(time))} UTC</time>`;
-
-/** `2026-11-24T08:00:00+01:00` → `2026-11-24 07:00:00`, for a column whose head says that it is in UTC. */
-export const stampOf = (time: string): Html =>
-  html`<time datetime="${time}">${new Date(time).toISOString().slice(0, 19).replace("T", " ")}</time>`;
-
-/**
- * A table whose first cell of each row names it. Where the page is narrow, each row is a list of its values, with the heads beside them.
- * Values that are null or "" are shown as a dash.
- */
-export const records = (heads: readonly string[], rows: readonly (readonly Value[])[]): Html => {
-  const cell = (value: Value, i: number) =>
-    i === 0
-      ? html`<th scope="row">${value}</th>`
-      : html`<td data-head="${heads[i] ?? ""}">${value === null || value === "" ? "–" : html`<div>${value}</div>`}</td>`;
-  return html`<div class="scroll" tabindex="0"><table class="records">
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>
-${rows.map((row) => html`<tr>${row.map(cell)}</tr>\n`)}</tbody>
-</table></div>`;
-};

@@ -224,13 +224,6 @@ function failure(error: Error, watched: LeftOut, labels: Labels): SchemaFault {
   return new SchemaFault({ ...finding, reason, ...named }, { cause: error });
 }
 
-/** What the schema leaves out. If the schema cannot be built, the error is the only finding. */
-export const findLeftOut = (options: SchemaOptions): Promise<readonly Finding[]> =>
-  buildSchema(options).then(
-    ({ omissions }) => omissions,
-    (error: Error) => [notBuilt(error)],
-  );
-
 /** The finding for a schema that cannot be built. */
 export const notBuilt = (error: Error): Finding =>
   error instanceof SchemaFault || error instanceof NameConflict

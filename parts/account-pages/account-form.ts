@@ -1,4 +1,5 @@
 import { type Html, html } from "../../gate/pages/html.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "../../rest-gateway/auth/pages/form.ts";
@@ -61,3 +62,21 @@ ${back}`;
   const hasPasskeyButton = passkey !== null || form.hasPasskeyButton === true;
   sendPage(visit, { title, status: state.status, main, namesOrigin: true, hasPasskeyButton });
 }
+
+/** What has happened. */
+export const noticeOf = (text: string): Html => html`<p class="notice" role="status">${text}</p>`;
+
+export const EMAIL: Field = { name: "email", label: "E-mail", type: "email", autocomplete: "email" };
+
+/** A form of a button alone, on a page of a signed-in user. `name` is that of the button for people who do not see the list around it. */
+export const actionOf = (
+  { auth, csrf }: { readonly auth: Auth; readonly csrf: string },
+  path: string,
+  hidden: Readonly<Record<string, string>>,
+  button: string,
+  look: "quiet" | "danger" | "plain",
+  name = button,
+): Html =>
+  html`<form class="inline" method="post" action="${pathOf(auth, path)}">${Object.entries({ csrf, ...hidden }).map(
+    ([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`,
+  )}<button class="${look}"${name === button ? null : html` aria-label="${name}"`}>${button}</button></form>`;

@@ -2,8 +2,12 @@ import { badge, type Html, html, timeOf } from "../../gate/pages/html.ts";
 import { type LinkedIdentity, providersOf } from "../../rest-gateway/auth/federated.ts";
 import { listKeys } from "../../rest-gateway/auth/keys.ts";
 import { listSessions } from "../../rest-gateway/auth/own-sessions.ts";
-import { actionOf, noticeOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { actionOf, noticeOf } from "./account-form.ts";
+import { appsSection } from "./factor.ts";
+import { endFlash } from "./flash.ts";
+import { passkeysOf } from "./passkeys.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   BACKUP_CODES_PATH,
@@ -12,15 +16,11 @@ import {
   KEYS_PATH,
   LINK_IDENTITY_PATH,
   PASSWORD_PATH,
-  pathOf,
   REVOKED_PATH,
   SESSIONS_PATH,
   SIGN_OUT_PATH,
   UNLINK_PATH,
-} from "../../rest-gateway/auth/pages/paths.ts";
-import { appsSection } from "./factor.ts";
-import { endFlash } from "./flash.ts";
-import { passkeysOf } from "./passkeys.ts";
+} from "./paths.ts";
 import type { AccountVisit } from "./visit.ts";
 
 /** `GET /auth/account`: all that a user may see and change of the account. */

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type Html, html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../../rest-gateway/auth/bodies.ts";
-import { beginFactor, removeFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
+import { requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
+import { beginFactor, type ConfirmedCall, confirmed, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
 import {
   CODE_FIELD,
   type Field,
@@ -12,18 +13,13 @@ import {
   stateAfter,
 } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import {
-  ACCOUNT_PATH,
-  BACKUP_CODES_PATH,
-  FACTOR_CODE_PATH,
-  FACTOR_PATH,
-  pathOf,
-  REMOVED_APP_PATH,
-} from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { wrongCode } from "../../rest-gateway/auth/problem.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
+import type { CodeLimits } from "../../rest-gateway/auth/throttle.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
+import { BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH, REMOVED_APP_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 /** An authenticator app that is enabled. */
@@ -170,4 +166,17 @@ function sendBackupCodes(visit: AccountVisit, state: FormState): void {
   const about = "You get ten new codes. The old ones become invalid.";
   const form = { title: "New backup codes", path: BACKUP_CODES_PATH, about, button: "Renew the codes" };
   sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit) }, state);
+}
+
+/** Removes one of the apps of a user, with the password and the code of any factor. Rejects as `disableFactor` does. */
+async function removeFactor(call: ConfirmedCall, id: string): Promise<void> {
+  const { auth, client, signedIn } = call;
+  const { code } = await confirmed(call);
+  if (code === null) throw problem("no factor enabled");
+  const spend = (limits: CodeLimits) => auth.factors.tryCode(signedIn.id, code, null, limits);
+  requireAccepted(await auth.throttle.spendCode(spend, client));
+  const { session } = currentSignInOf(signedIn);
+  if (session === null) throw problem("token required");
+  await auth.publicUsers.removeFactor({ userId: signedIn.id, session }, id, client.address);
+  auth.forget(signedIn.id);
 }

@@ -5,9 +5,10 @@ import { describeProvider, providersOf } from "../../rest-gateway/auth/federated
 import { type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import { ACCOUNT_PATH, LINK_IDENTITY_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { confirmationOf, sendAccountForm } from "./account-form.ts";
 import { setFlash } from "./flash.ts";
+import { LINK_IDENTITY_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 /** A code of the provider, with which the browser has come back, or a request for one. */

@@ -3,8 +3,9 @@ import { KeyBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { createKey } from "../../rest-gateway/auth/keys.ts";
 import { type Field, type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import { ACCOUNT_PATH, KEYS_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { confirmationOf, sendAccountForm } from "./account-form.ts";
+import { KEYS_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 const DAY = 86_400;

@@ -2,10 +2,11 @@ import { html } from "../../gate/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { changePassword, replaceEmail } from "../../rest-gateway/auth/login-changes.ts";
 import { codeFieldOf } from "../../rest-gateway/auth/pages/code-field.ts";
-import { EMAIL, type FormState, NEW_FORM, newPasswordField, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { type FormState, NEW_FORM, newPasswordField, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import { ACCOUNT_PATH, EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
-import { confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
+import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { confirmationOf, currentPassword, EMAIL, sendAccountForm } from "./account-form.ts";
+import { EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 /** `GET /auth/account/password` */

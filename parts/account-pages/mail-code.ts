@@ -12,8 +12,9 @@ import {
   stateAfter,
 } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH } from "./paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 const PURPOSE = "mail code";

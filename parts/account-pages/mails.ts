@@ -4,10 +4,12 @@ import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn, type RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
-import { EMAIL, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { EMAIL } from "./account-form.ts";
 import { mailCodeUrl } from "./mail-code.ts";
+import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH } from "./paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
 /** A page on which a user requests an e-mail. What follows is the same for every address. */

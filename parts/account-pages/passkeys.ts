@@ -1,21 +1,16 @@
 import { badge, type Html, html, timeOf } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { ConfirmationBody, EnrolmentBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
 import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
-import { fieldsWithPasskey, newPasskeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import {
-  ACCOUNT_PATH,
-  CREATED_PASSKEY_PATH,
-  PASSKEY_NAME_PATH,
-  PASSKEYS_PATH,
-  pathOf,
-  REMOVED_PASSKEY_PATH,
-} from "../../rest-gateway/auth/pages/paths.ts";
+import { fieldsWithPasskey, placeOf } from "../../rest-gateway/auth/pages/passkey-button.ts";
+import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import { type PasskeyDescription, passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
+import { CREATED_PASSKEY_PATH, PASSKEY_NAME_PATH, PASSKEYS_PATH, REMOVED_PASSKEY_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
 const NAME: Field = { name: "name", label: "Name of the passkey", autocomplete: "off", maxlength: 100 };
@@ -144,3 +139,7 @@ async function passkeyIn(visit: AccountVisit, sent: URLSearchParams): Promise<Pa
   if (found === undefined) throw problem("no such passkey");
   return found;
 }
+
+/** A button that sends its form with a new passkey, in the field `credential`. */
+const newPasskeyButton = (auth: Auth, text: string, options: object): Html | null =>
+  placeOf(auth, text, "credential", html`data-passkey="create" data-options="${JSON.stringify(options)}"`);

@@ -2,33 +2,7 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 import { byMethod } from "../../gate/pipeline/express.ts";
 import { readForm } from "../../rest-gateway/auth/bodies.ts";
 import { failWithPage } from "../../rest-gateway/auth/pages/failure.ts";
-import {
-  ACCOUNT_CONFIRM_PATH,
-  ACCOUNT_PATH,
-  BACKUP_CODES_PATH,
-  CONFIRM_PATH,
-  CREATED_PASSKEY_PATH,
-  EMAIL_PATH,
-  FACTOR_CODE_PATH,
-  FACTOR_PATH,
-  FORGOT_PATH,
-  KEYS_PATH,
-  LINK_IDENTITY_PATH,
-  MAIL_CODE_PATH,
-  MAIL_SIGN_IN_PATH,
-  PASSKEY_NAME_PATH,
-  PASSKEY_SIGN_IN_PATH,
-  PASSKEYS_PATH,
-  PASSWORD_PATH,
-  REMOVED_APP_PATH,
-  REMOVED_PASSKEY_PATH,
-  REVOKED_PATH,
-  SESSIONS_PATH,
-  SIGN_IN_PATH,
-  SIGN_OUT_PATH,
-  SIGN_UP_PATH,
-  UNLINK_PATH,
-} from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { callOf, type Route, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
@@ -55,6 +29,31 @@ import {
   showPasskeyName,
   showPasskeyRemoval,
 } from "./passkeys.ts";
+import {
+  ACCOUNT_CONFIRM_PATH,
+  BACKUP_CODES_PATH,
+  CONFIRM_PATH,
+  CREATED_PASSKEY_PATH,
+  EMAIL_PATH,
+  FACTOR_CODE_PATH,
+  FACTOR_PATH,
+  FORGOT_PATH,
+  KEYS_PATH,
+  LINK_IDENTITY_PATH,
+  MAIL_CODE_PATH,
+  MAIL_SIGN_IN_PATH,
+  PASSKEY_NAME_PATH,
+  PASSKEY_SIGN_IN_PATH,
+  PASSKEYS_PATH,
+  PASSWORD_PATH,
+  REMOVED_APP_PATH,
+  REMOVED_PASSKEY_PATH,
+  REVOKED_PATH,
+  SESSIONS_PATH,
+  SIGN_OUT_PATH,
+  SIGN_UP_PATH,
+  UNLINK_PATH,
+} from "./paths.ts";
 import { showSignIn, signInOnPage, signInWithPasskeyOnPage } from "./sign-in.ts";
 import { showSignUp, signUpOnPage } from "./sign-up.ts";
 import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.ts";

@@ -12,18 +12,10 @@ import {
 } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { fieldsWithPasskey, passkeyButton } from "../../rest-gateway/auth/pages/passkey-button.ts";
-import {
-  ACCOUNT_PATH,
-  CONFIRM_PATH,
-  FORGOT_PATH,
-  MAIL_SIGN_IN_PATH,
-  PASSKEY_SIGN_IN_PATH,
-  pathOf,
-  SIGN_IN_PATH,
-  SIGN_UP_PATH,
-} from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, PASSKEY_SIGN_IN_PATH, SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
 

@@ -6,7 +6,6 @@ import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
 import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import {
-  EMAIL,
   type FormState,
   fieldsIn,
   formOf,
@@ -16,11 +15,13 @@ import {
   stateAfter,
 } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { SIGN_IN_PATH, SIGN_UP_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, refuseUser } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
+import { EMAIL } from "./account-form.ts";
+import { SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 

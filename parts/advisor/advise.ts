@@ -78,7 +78,7 @@ export async function readAdvice(client: ClientBase, configured: Configured): Pr
 async function leftOutFor(configured: Configured, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
     import("../../cli/open-core.ts"),
-    import("../../graphql/schema/schema.ts"),
+    import("./left-out.ts"),
   ]);
   return withSchemaOptions(configured, login, findLeftOut);
 }

@@ -1,6 +1,6 @@
 import { type Advice, LEVELS } from "../../db/findings/finding.ts";
 import { SLOW } from "../../db/transaction/execution.ts";
-import { type Html, html, records, stampOf } from "../../gate/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import type { KeptMail } from "../../rest-gateway/auth/mail/mails.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
 import { PREFIX } from "../../telemetry/metrics.ts";
@@ -13,6 +13,7 @@ import { parseMetrics } from "./metrics-text.ts";
 import { countText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import type { Activity, SlowTransaction, StatementStatistics } from "./statements.ts";
+import { records, stampOf } from "./table.ts";
 
 export type ActivityOptions = {
   /** Null where the advisor is off, or has not run yet. */

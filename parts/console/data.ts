@@ -3,7 +3,7 @@ import type { Catalog, Table } from "../../db/catalog/catalog.ts";
 import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
-import { type Html, html, table as tableOf } from "../../gate/pages/html.ts";
+import { type Html, html } from "../../gate/pages/html.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, selectField } from "./caller-form.ts";
 import type { Rendered, View, ViewInput } from "./console.ts";
 import {
@@ -22,6 +22,7 @@ import { type RowOptions, rowPage } from "./data-row.ts";
 import { nameOf } from "./diagram.ts";
 import type { InProcessRequest } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
+import { table as tableOf } from "./table.ts";
 import type { Tried, TryOptions } from "./try.ts";
 
 export type DataOptions = AsOptions & Pick<TryOptions, "send" | "onTried"> & { catalog(): Catalog };

@@ -1,7 +1,8 @@
-import { type Html, html, records, stampOf, type Value } from "../../gate/pages/html.ts";
+import { type Html, html, type Value } from "../../gate/pages/html.ts";
 import type { KeptMail, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";
+import { records, stampOf } from "./table.ts";
 
 export const MAIL = `${CONSOLE}/mail`;
 

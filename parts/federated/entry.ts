@@ -1,8 +1,8 @@
-import type { Sources } from "../../config/provider-entry.ts";
-import { remoteUrl, isLoopbackUrl, requiredText, readFile } from "../../config/json-file.ts";
 import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
 import { parsedBy } from "../../config/config-error.ts";
+import { isLoopbackUrl, readFile, remoteUrl, requiredText } from "../../config/json-file.ts";
+import type { Sources } from "../../config/provider-entry.ts";
 
 /** A URL at the provider. */
 export const providerUrl = ({ allowsLoopback }: Sources) =>

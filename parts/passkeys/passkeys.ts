@@ -7,11 +7,7 @@ import type {
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
-import {
-  clientDataOf,
-  type PasskeyCredential,
-  type PasskeySignature,
-} from "../../rest-gateway/auth/passkeys/credentials.ts";
+import type { PasskeyCredential, PasskeySignature } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
   type CreatedPasskey,
   type CreatePasskeys,
@@ -26,6 +22,7 @@ import {
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import { PasskeyChallenges, readChallenge, SIGN_IN } from "./challenges.ts";
+import { clientDataOf } from "./client-data.ts";
 import { ACTIONS } from "./handlers.ts";
 import { RelyingParty } from "./relying-party.ts";
 import { type NewPasskey, PasskeyRepository } from "./repository.ts";

@@ -67,19 +67,6 @@ export async function disableFactor(call: ConfirmedCall) {
   return { message: hasFactor ? STILL : "the second factor is disabled" };
 }
 
-/** Removes one of the apps of a user, with the password and the code of any factor. Rejects as `disableFactor` does. */
-export async function removeFactor(call: ConfirmedCall, id: string): Promise<void> {
-  const { auth, client, signedIn } = call;
-  const { code } = await confirmed(call);
-  if (code === null) throw problem("no factor enabled");
-  const spend = (limits: CodeLimits) => auth.factors.tryCode(signedIn.id, code, null, limits);
-  requireAccepted(await auth.throttle.spendCode(spend, client));
-  const { session } = currentSignInOf(signedIn);
-  if (session === null) throw problem("token required");
-  await auth.publicUsers.removeFactor({ userId: signedIn.id, session }, id, client.address);
-  auth.forget(signedIn.id);
-}
-
 /** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with Problem. */
 async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   const hasBody = request.query.code === undefined && request.headers["content-type"] !== undefined;
@@ -91,10 +78,10 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
 const passwordIn = ({ limits }: Auth, request: Request): Promise<Confirmation> =>
   readOptional(limits, request, EnrolmentBody);
 
-type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
+export type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
 
 /** The account of the caller, after the password is verified, and the code: a stolen token or session must not be enough. */
-async function confirmed({ auth, client, signedIn, body }: ConfirmedCall): Promise<Confirmed> {
+export async function confirmed({ auth, client, signedIn, body }: ConfirmedCall): Promise<Confirmed> {
   const account = await accountOf(auth, signedIn);
   requirePassword(account, body.password);
   if (!account.hasFactor) throw problem("no factor enabled");

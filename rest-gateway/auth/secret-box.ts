@@ -78,14 +78,8 @@ export async function resealFactors(client: pg.Client, box: SecretBox, log: Logg
   if (unreadable > 0) log.warn({ factors: unreadable }, UNREADABLE);
 }
 
-const UNREADABLE = "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY";
+export const UNREADABLE = "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY";
 
-const readFactors = async (client: pg.Client): Promise<readonly Row[]> =>
+export const readFactors = async (client: pg.Client): Promise<readonly Row[]> =>
   (await client.query<Row>("select user_id::text as id, secret from auth_private.factors where secret is not null"))
     .rows;
-
-/** What the log of a start says of factors that cannot be decrypted, and how many there are; null if there are none. */
-export async function unreadableIn(client: pg.Client, box: SecretBox): Promise<string | null> {
-  const unreadable = (await readFactors(client)).filter(({ id, secret }) => box.open(secret, id) === null).length;
-  return unreadable === 0 ? null : `${UNREADABLE}: ${unreadable}`;
-}

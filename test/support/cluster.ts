@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { TestProject } from "vitest/node";
+import { COPIES } from "../../cli/scratch-cluster.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { type Installation, migrate } from "../../db/cluster/migrate.ts";
@@ -10,7 +11,6 @@ import { startTestCluster } from "../../kit/cluster.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 import { PROJECT } from "./command.ts";
 import { installPackagesOf } from "./packages.ts";
-import { COPIES } from "../../cli/scratch-cluster.ts";
 
 export const TEMPLATE = "content_template";
 

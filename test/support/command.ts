@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
-import { runningUrl } from "../../db/cluster/data-directory.ts";
+import { runningUrl } from "../../cli/command.ts";
 import { argumentsOf, kill, processesBelow, processesNamed } from "./processes.ts";
 import { POLL } from "./until.ts";
 

@@ -1,10 +1,10 @@
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import type { TestDatabase } from "./database.ts";
 import type { TestService } from "./service.ts";
 import { allowReplication, startReplica, type TestReplica } from "./streaming-replica.ts";
 import { POLL } from "./until.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const DATABASE = "content";
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
-import { type Cluster, startCluster } from "../../db/cluster/embedded.ts";
 import type { ScratchCluster } from "../../cli/scratch-cluster.ts";
+import { type Cluster, startCluster } from "../../db/cluster/embedded.ts";
 
 const run = promisify(execFile);
 /** Milliseconds between two looks. */

@@ -3,7 +3,7 @@ import { COMMAND } from "../../../config/command.ts";
 import { type Config, valueIn } from "../../../config/config.ts";
 import type { Check } from "../../../identity/diagnosis.ts";
 import { factorKeys } from "../../../rest-gateway/auth/second-factor.ts";
-import { unreadableIn } from "../../../rest-gateway/auth/secret-box.ts";
+import { readFactors, type SecretBox, UNREADABLE } from "../../../rest-gateway/auth/secret-box.ts";
 
 /** Whether the users of the application can sign in. */
 export async function* checkAccounts(client: pg.Client, config: Config): AsyncGenerator<Check> {
@@ -58,4 +58,10 @@ async function lockedOutIn(client: pg.Client, config: Config): Promise<string | 
     `${lockedOut} of ${all} accounts have no password that can be verified, and the service sends no e-mails by which their users could set one: set ` +
     `MAIL_URL (docs/mail.md), or ${COMMAND} user password <login>`
   );
+}
+
+/** What the log of a start says of factors that cannot be decrypted, and how many there are; null if there are none. */
+async function unreadableIn(client: pg.Client, box: SecretBox): Promise<string | null> {
+  const unreadable = (await readFactors(client)).filter(({ id, secret }) => box.open(secret, id) === null).length;
+  return unreadable === 0 ? null : `${UNREADABLE}: ${unreadable}`;
 }

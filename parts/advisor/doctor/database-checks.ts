@@ -10,7 +10,6 @@ import { type TableState, tablesQuery } from "../../../db/changes/publication-st
 import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import { shortageOf } from "../../../db/cluster/connections.ts";
-import { whyNoCaller } from "../../../db/cluster/foreign-auth.ts";
 import {
   passwordStep,
   refusalsOf,
@@ -18,7 +17,7 @@ import {
   whyNotSettable,
   withOtherPasswords,
 } from "../../../db/cluster/login-passwords.ts";
-import { pendingIn, readMigrationState, warningsIn } from "../../../db/cluster/migration-state.ts";
+import { pendingIn, readMigrationState } from "../../../db/cluster/migration-state.ts";
 import { hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import { hasModules } from "../../../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../../../db/cluster/open.ts";
@@ -32,6 +31,8 @@ import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { setupOf } from "../setup.ts";
 import { checkAccounts } from "./account-checks.ts";
 import { checkAdvice } from "./advice-check.ts";
+import { whyNoCaller } from "./caller-id.ts";
+import { warningsIn } from "./migration-warnings.ts";
 import { faultOfPreRequest } from "./pre-request.ts";
 
 /** Seconds by which the clocks may differ: tokens have a tolerance of 30, in which the network has a part. */

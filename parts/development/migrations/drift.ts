@@ -13,7 +13,7 @@ import { type MigrationState, pendingIn, readMigrationState } from "../../../db/
 import { baseOf, CURRENT, hasCurrent } from "../../../db/cluster/migrations-folder.ts";
 import type { ModuleChoice } from "../../../db/cluster/modules.ts";
 import { loginNames } from "../../../db/cluster/provision.ts";
-import { triedOf } from "../../../db/cluster/tried-statements.ts";
+import { hashOf, hasTried, readTried } from "../../../db/cluster/tried-statements.ts";
 import { MODULES } from "../../../db/modules/modules.ts";
 import { quoteIdentifier } from "../../../db/sql.ts";
 import { type SqlStatement, statementsOf } from "../../../db/sql-tokens.ts";
@@ -234,3 +234,10 @@ const notesOf = (
     ? [`not compared, because no migration makes anything in them: ${foreignSchemas.join(", ")}`]
     : []),
 ];
+
+/** Those of the statements that this database has run since its last commit. */
+async function triedOf(client: pg.ClientBase, statements: readonly SqlStatement[]): Promise<readonly SqlStatement[]> {
+  if (!(await hasTried(client))) return [];
+  const tried = new Set(await readTried(client));
+  return statements.filter((statement) => tried.has(hashOf(statement)));
+}

@@ -3,16 +3,28 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { MIGRATIONS } from "../../../app/application.ts";
-import { appliedText, CommandError, cannotUseDatabase, defineCommand, FLAG, inColumns, ownerUrl, readService, readSettings, withOwner } from "../../../cli/command.ts";
+import {
+  appliedText,
+  CommandError,
+  cannotUseDatabase,
+  defineCommand,
+  FLAG,
+  inColumns,
+  ownerUrl,
+  readService,
+  readSettings,
+  runningUrl,
+  withOwner,
+} from "../../../cli/command.ts";
 import { applyCurrent, uncommitMigration } from "../../../cli/current-migration.ts";
 import { watchFiles } from "../../../cli/file-watcher.ts";
 import { removeNotes } from "../../../cli/migration-notes.ts";
 import { inModuleColumns } from "../../../cli/module.ts";
 import { explainWith, inspectorOf } from "../../../cli/open-parts.ts";
+import { startScratchCluster } from "../../../cli/scratch-cluster.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Environment } from "../../../config/config.ts";
 import { withClient } from "../../../db/cluster/client.ts";
-import { runningUrl } from "../../../db/cluster/data-directory.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
 import { installModules } from "../../../db/cluster/migrate.ts";
 import { MigrationFailure } from "../../../db/cluster/migration-failure.ts";
@@ -25,7 +37,6 @@ import { statementsOf } from "../../../db/sql-tokens.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import { compareSchema, incompleteIn, withModules } from "./compare.ts";
 import { MIGRATION_RULES } from "./rules.ts";
-import { startScratchCluster } from "../../../cli/scratch-cluster.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.

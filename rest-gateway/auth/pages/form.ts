@@ -3,7 +3,6 @@ import { type Fault, Problem } from "../../../problems/problem.ts";
 import type { Reason } from "../../../problems/reasons.ts";
 import type { Auth } from "../auth.ts";
 import { inOneSentence, MAX_PASSWORD } from "../passwords.ts";
-import { pathOf } from "./paths.ts";
 
 /** A field of a form. Its name is that of the JSON body of the same request, so that an error finds its field. */
 export type Field = {
@@ -144,33 +143,16 @@ function faultText({ name, label }: Field, messages: readonly string[]): string 
 export const alertOf = (text: string, retryAfter?: number): Html =>
   html`<p class="alert" role="alert">${text}${retryAfter === undefined ? null : ` ${waitText(retryAfter)}`}</p>`;
 
-/** What has happened. */
-export const noticeOf = (text: string): Html => html`<p class="notice" role="status">${text}</p>`;
-
 function waitText(seconds: number): string {
   const minutes = Math.ceil(seconds / 60);
   return minutes <= 1 ? "Try again in a minute." : `Try again in ${minutes} minutes.`;
 }
-
-/** A form of a button alone, on a page of a signed-in user. `name` is that of the button for people who do not see the list around it. */
-export const actionOf = (
-  { auth, csrf }: { readonly auth: Auth; readonly csrf: string },
-  path: string,
-  hidden: Readonly<Record<string, string>>,
-  button: string,
-  look: "quiet" | "danger" | "plain",
-  name = button,
-): Html =>
-  html`<form class="inline" method="post" action="${pathOf(auth, path)}">${Object.entries({ csrf, ...hidden }).map(
-    ([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`,
-  )}<button class="${look}"${name === button ? null : html` aria-label="${name}"`}>${button}</button></form>`;
 
 /** Messages of errors begin with a small letter and have no full stop. */
 export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 
 /** Fields that several forms have. */
 export const NAME: Field = { name: "name", label: "Name", autocomplete: "name", maxlength: 200 };
-export const EMAIL: Field = { name: "email", label: "E-mail", type: "email", autocomplete: "email" };
 export const newPasswordField = ({ passwords }: Auth, label = "Password"): Field => ({
   name: "password",
   label,

@@ -11,11 +11,7 @@ const CHALLENGE_PATH = "/auth/passkeys/challenge";
 export const passkeyButton = (auth: Auth, text: string): Html | null =>
   placeOf(auth, text, "passkey", html`data-passkey="get" data-url="${pathOf(auth, CHALLENGE_PATH)}"`);
 
-/** A button that sends its form with a new passkey, in the field `credential`. */
-export const newPasskeyButton = (auth: Auth, text: string, options: object): Html | null =>
-  placeOf(auth, text, "credential", html`data-passkey="create" data-options="${JSON.stringify(options)}"`);
-
-function placeOf({ passkeys }: Auth, text: string, name: string, use: Html): Html | null {
+export function placeOf({ passkeys }: Auth, text: string, name: string, use: Html): Html | null {
   if (!passkeys?.isOn) return null;
   const look = name === "credential" ? null : html` class="quiet"`;
   return html`<div class="passkey" ${use} data-domain="${passkeys.domain}" hidden><input type="hidden" name="${name}">
