@@ -177,6 +177,6 @@ async function removeFactor(call: ConfirmedCall, id: string): Promise<void> {
   requireAccepted(await auth.throttle.spendCode(spend, client));
   const { session } = currentSignInOf(signedIn);
   if (session === null) throw problem("token required");
-  await auth.publicUsers.removeFactor({ userId: signedIn.id, session }, id, client.address);
+  await auth.factors.remove({ userId: signedIn.id, session }, id, client.address);
   auth.forget(signedIn.id);
 }

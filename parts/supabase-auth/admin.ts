@@ -1,17 +1,18 @@
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { problem } from "../../problems/problem.ts";
-import type { AccountChanges, Found } from "../../rest-gateway/auth/admin-users.ts";
+import type { AccountChanges } from "../../rest-gateway/auth/admin-users.ts";
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
 import { refuseRaised, refuseUser } from "../../rest-gateway/auth/problem.ts";
-import type { PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import type { Found, PublicFactor, PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { describePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { nameOf, requireEmail } from "./sign-in.ts";
+import { deletePasskeyOf, findByPublicId, listPublicUsers } from "./users.ts";
 
 // `/auth/v1/admin/users`, for the service key.
 
@@ -24,7 +25,7 @@ export async function listUsers(call: AuthCall): Promise<object> {
   for (const name of ["filter", "sort"]) if (request.query[name]) throw invalid(`There is no parameter ${name}`);
   const page = numberIn(request.query.page, 1);
   const size = Math.min(numberIn(request.query.per_page, 50), MAX_PER_PAGE);
-  const { users, total } = await auth.adminUsers.list((page - 1) * size, size);
+  const { users, total } = await listPublicUsers(auth, (page - 1) * size, size);
   const last = Math.max(1, Math.ceil(total / size));
   const links = [...(page < last ? [[page + 1, "next"]] : []), [last, "last"]];
   response.set("X-Total-Count", String(total));
@@ -110,8 +111,7 @@ export async function deleteUserPasskey(call: AuthCall): Promise<void> {
   const { auth, request, client } = call;
   const { id } = await found(call);
   const passkey = String(request.params.passkeyId);
-  if (!isUuid(passkey) || !(await adminUsersOf(call).deletePasskey(id, passkey, client.address)))
-    throw problem("no such passkey");
+  if (!isUuid(passkey) || !(await deletePasskeyOf(auth, id, passkey, client.address))) throw problem("no such passkey");
   auth.forget(id);
 }
 
@@ -129,7 +129,7 @@ async function found(call: AuthCall): Promise<Found> {
   await requireServiceKey(call);
   const id = String(call.request.params.userId);
   if (!isUuid(id)) throw problem("no such user");
-  const user = await call.auth.adminUsers.find(id);
+  const user = await findByPublicId(call.auth, id);
   if (user === null) throw problem("no such user");
   return user;
 }

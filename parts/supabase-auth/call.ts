@@ -1,8 +1,8 @@
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { SignedInUser } from "../../rest-gateway/auth/public-users.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
+import { findSignedIn, type SignedInUser } from "./users.ts";
 
 /** A request to `/auth/v1`. */
 export type AuthCall = Call<"none">;
@@ -13,7 +13,7 @@ export type SignedIn = SignedInUser & { readonly userId: string; readonly sessio
 /** The user of the access token. Rejects with Problem. */
 export async function signedInOf(call: AuthCall): Promise<SignedIn> {
   const { userId, session } = await subjectOf(call);
-  const found = session === null ? null : await call.auth.publicUsers.signedInUser(userId, session);
+  const found = session === null ? null : await findSignedIn(call.auth, userId, session);
   if (found === null || session === null) throw problem("session ended");
   return { ...found, userId, session };
 }

@@ -12,6 +12,7 @@ import { type AuthCall, managerOf, requireRecent, type SignedIn, signedInOf } fr
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
+import { raiseSession } from "./users.ts";
 
 // `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
 
@@ -73,7 +74,7 @@ async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promis
   auth.forget(signedIn.userId);
   const secret = auth.tokens.issueRefresh(signedIn.userId);
   const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
-  const raised = await auth.publicUsers.raiseSession(signedIn, method, hashOf(secret), expiresAt);
+  const raised = await raiseSession(auth, signedIn, method, hashOf(secret), expiresAt);
   if (raised === null) throw problem("session ended");
   const signedInAt = Date.parse(raised.startedAt);
   return AUTH_SESSION.send(call, { ...raised, session: signedIn.session, signedInAt, secret, read: raised.user });
@@ -101,7 +102,7 @@ export async function unenrollFactor(call: AuthCall): Promise<object> {
   if (factor.factor_type === "webauthn" && factor.status === "unverified") {
     await forgetPasskey(call, signedIn, factor.id);
   }
-  await auth.publicUsers.removeFactor(signedIn, factor.id, client.address);
+  await auth.factors.remove(signedIn, factor.id, client.address);
   auth.forget(signedIn.userId);
   return { id: factor.id };
 }

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
-import type { AccountChanges, LinkToken } from "../../rest-gateway/auth/admin-users.ts";
+import type { AccountChanges } from "../../rest-gateway/auth/admin-users.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
@@ -11,6 +11,7 @@ import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid } from "./problem.ts";
 import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
+import { addInvitation, addToken, findUserOf, type LinkToken } from "./users.ts";
 
 // Links for e-mails, for the service key.
 
@@ -50,7 +51,8 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const data = { returnTo: returnTo ?? new URL("/", auth.url).href, application: { ...application!, isDirect: true } };
   // The password of a new user is that of the service key.
   const owner = isNew && { byOperator: true as const };
-  await adminUsersOf(call).addToken(
+  await addToken(
+    auth,
     { kind: KINDS[verified], userId: id, data: { ...data, ...owner, ...change } as LinkToken["data"] },
     { tokenHash: hashOf(token), codeHash: mailsIn(auth).hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
@@ -72,7 +74,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   if (!auth.mails?.isOn) throw problem("no mail");
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
-  await adminUsersOf(call).invite(id, email, destinationIn(call, "invite"), client.address);
+  await addInvitation(auth, id, email, destinationIn(call, "invite"), client.address);
   return user;
 }
 
@@ -97,7 +99,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
     if (isTaken && (type === "signup" || isInvited)) throw problem("email taken");
     const user = isInvited
       ? await users.change(account.id, { isInvited }, null, client.address)
-      : (await auth.publicUsers.find(account.id))!;
+      : (await findUserOf(auth, account.id))!;
     return { user, id: account.id, isNew: false };
   }
   if (type === "recovery" || type === "email_change_new") throw problem("no such user");

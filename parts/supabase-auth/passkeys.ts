@@ -187,7 +187,7 @@ export async function deletePasskey(call: AuthCall): Promise<void> {
   const signedIn = await managerOf(call);
   const { id } = await rowIn(call, signedIn);
   requireRecent(auth, signedIn);
-  await auth.publicUsers.removeFactor(signedIn, id, client.address);
+  await auth.factors.remove(signedIn, id, client.address);
   auth.forget(signedIn.userId);
 }
 

@@ -3,6 +3,7 @@ import type { Form } from "../../rest-gateway/auth/issue.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { methodsOf } from "../../rest-gateway/auth/session-repository.ts";
 import { SUPABASE_AUTH } from "./settings.ts";
+import { readingUser } from "./users.ts";
 
 /** Tokens and the user, as the wire has them. */
 export type SessionAnswer = {
@@ -19,7 +20,7 @@ export type SessionAnswer = {
 export const AUTH_SESSION: Form<SessionAnswer> = {
   kind: "token",
   methodsOf: (account, login) => methodsOf(account, login).slice(-1),
-  reading: ({ publicUsers }, userId) => publicUsers.reading(userId),
+  reading: (_, userId) => readingUser(userId),
   send({ auth: { settings, tokens, clock } }, { account, session, signedInAt, methods, aal, secret, read }) {
     const user = read as PublicUser;
     const claims = {

@@ -10,6 +10,7 @@ import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid, refuseSignUp } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
+import { findUserOf, insertAnonymous } from "./users.ts";
 
 /**
  * `POST /signup` with an e-mail and a password: creates a user, and signs the user in. With EMAIL_CONFIRM=required the answer is a user
@@ -45,7 +46,9 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
   if (auth.settings.signup !== "anonymous") throw problem("anonymous users off");
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const name = givenName(metadata) ?? "Anonymous";
-  const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseSignUp);
+  const { address } = client;
+  await auth.throttle.settle(await auth.throttle.reserveRegistration({ address }), true);
+  const id = await insertAnonymous(auth, name, metadata, address).catch(refuseSignUp);
   const account = (await auth.repository.accountOf(id))!;
   return issue(call, { account }, { ...AUTH_SESSION, methodsOf: () => ["anonymous"] });
 }
@@ -62,7 +65,7 @@ async function unconfirmed(
   email: string,
   metadata: object,
 ): Promise<UnconfirmedUser> {
-  const found = await auth.publicUsers.find(userId);
+  const found = await findUserOf(auth, userId);
   const id = found && RANDOM.test(found.id) ? found.id : randomUUID();
   const now = new Date(auth.clock()).toISOString();
   const times = { created_at: now, updated_at: now };

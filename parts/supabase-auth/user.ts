@@ -1,9 +1,12 @@
+import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { accountOf } from "../../rest-gateway/auth/confirmation.ts";
 import { setEmail, setPassword } from "../../rest-gateway/auth/login-changes.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { signOut } from "../../rest-gateway/auth/sessions.ts";
+import type { Client } from "../../rest-gateway/auth/throttle.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
 import {
@@ -18,6 +21,7 @@ import { destinationIn } from "./destination.ts";
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
+import { findUserOf, mergeMetadata } from "./users.ts";
 
 /** `GET /user` */
 export const readUser = async (call: AuthCall): Promise<PublicUser> => (await signedInOf(call)).user;
@@ -47,11 +51,11 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
     const max = auth.settings.userMetadataBytes;
-    const merge = auth.publicUsers.mergeMetadata(signedIn.userId, sent.data, max);
+    const merge = mergeMetadata(auth, signedIn.userId, sent.data, max);
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
   auth.forget(signedIn.userId);
-  return (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user;
+  return (await findUserOf(auth, signedIn.userId)) ?? signedIn.user;
 }
 
 /** A stolen token is not enough to take an account over: requires a recent sign-in, the current password, or the code of an e-mail. */
@@ -78,7 +82,7 @@ const WRONG = {
 /** Ends all other sessions of the user. */
 async function changePassword({ auth, client }: AuthCall, { userId: id, session }: SignedIn, password: string) {
   const account = await accountOf(auth, { id });
-  const hash = await auth.passwords.hashOther(account, password, client);
+  const hash = await hashOther(auth, account, password, client);
   await setPassword(auth, { account, code: null }, hash, client, session);
 }
 
@@ -92,4 +96,25 @@ export async function logOut(call: AuthCall): Promise<void> {
   // The password alone ends no sign-in but its own.
   if (scope === "others") requireSecondFactor(signedIn);
   await signOut(call, { id, session }, scope === "global" && !hasSecondFactor(signedIn) ? "local" : scope, "token");
+}
+
+/**
+ * The hash of a new password, which must not be the one that the account has. Reserves an attempt, which does not count. Rejects with
+ * Problem "same password", and as `verify` of PasswordCheck.
+ */
+function hashOther(
+  { hashing, throttle }: Auth,
+  { id, passwordHash }: Account,
+  password: string,
+  client: Client,
+): Promise<string> {
+  return hashing.inPlace(client, async () => {
+    if (passwordHash !== null) {
+      const { attempt } = await throttle.reserveLogin({ userId: id }, client);
+      const isSame = await throttle.guard(attempt, hashing.matches(password, passwordHash, client));
+      await throttle.settle(attempt, false);
+      if (isSame) throw problem("same password");
+    }
+    return hashing.hash(password, client);
+  });
 }

@@ -4,23 +4,9 @@ import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Account } from "../../identity/account.ts";
 import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
-import { type AuthFunctions, bytes, time } from "./functions.ts";
+import type { AuthFunctions } from "./functions.ts";
 import { normalizedEmail } from "./login-names.ts";
-import type { Destination, MailData } from "./mail/mails.ts";
-import type { PublicUser } from "./public-users.ts";
-
-/** `id` is that of the application, as text. */
-export type Found = { readonly id: string; readonly user: PublicUser };
-
-/** A link that the application sends itself. */
-export type LinkToken = {
-  readonly kind: "confirm" | "sign-in" | "reset";
-  readonly userId: string;
-  readonly data: Pick<MailData, "returnTo" | "newEmail" | "application"> & {
-    /** Whether the account is the operator's: the link needs no proof that it is that of the recipient. */
-    readonly byOperator?: true;
-  };
-};
+import type { Found, PublicUser } from "./public-users.ts";
 
 /** What an administrator changes; what is missing stays. */
 export type AccountChanges = {
@@ -115,14 +101,6 @@ export class AdminUsers {
     return this.#functions.call("find_account($1)", [login]);
   }
 
-  list(first: number, total: number): Promise<{ readonly total: number; readonly users: readonly PublicUser[] }> {
-    return this.#functions.call("list_users($1::integer, $2::integer)", [String(first), String(total)]);
-  }
-
-  find(publicId: string): Promise<Found | null> {
-    return this.#functions.call("find_public_user($1::uuid)", [publicId]);
-  }
-
   /** Rejects with the errors of the database. */
   create({ fields, username = null, passwordHash, changes }: NewAccount, address: string): Promise<Found> {
     const values = [
@@ -142,28 +120,6 @@ export class AdminUsers {
     return this.#functions.call("change_user($1, $2::jsonb, $3, $4::inet)", values);
   }
 
-  /** Stores the token of a link, with its code. */
-  async addToken(
-    { kind, userId, data }: LinkToken,
-    {
-      tokenHash,
-      codeHash,
-      expiresAt,
-    }: { readonly tokenHash: Buffer; readonly codeHash: Buffer; readonly expiresAt: number },
-    address: string,
-  ): Promise<void> {
-    const hashes = [bytes(tokenHash), bytes(codeHash)];
-    const values = [kind, userId, JSON.stringify(data), ...hashes, time(expiresAt), address || null];
-    const types = "$1, $2, $3::jsonb, $4::bytea, $5::bytea, $6::timestamptz, $7::inet";
-    await this.#functions.call(`add_token(${types})`, values);
-  }
-
-  /** Adds an invitation of a user who exists. */
-  async invite(userId: string, email: string, destination: Destination, address: string): Promise<void> {
-    const values = [userId, email, JSON.stringify(destination), address || null, this.#functions.now()];
-    await this.#functions.call("invite_user($1, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
-  }
-
   async deleteAccount(id: string, address: string): Promise<void> {
     await this.#functions.call("delete_account($1, $2::inet)", [id, address || null]);
   }
@@ -171,12 +127,6 @@ export class AdminUsers {
   /** Without `factorId`, all of them. Returns false if none was enabled. */
   resetFactor(id: string, factorId: string | null, address: string): Promise<boolean> {
     return this.#functions.call("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
-  }
-
-  /** Returns false if the user has no such passkey. */
-  deletePasskey(id: string, passkeyId: string, address: string): Promise<boolean> {
-    const values = [id, passkeyId, address || null, this.#functions.now()];
-    return this.#functions.call("delete_passkey($1, $2::uuid, $3::inet, $4::timestamptz)", values);
   }
 
   async endSignIns(id: string, address: string): Promise<void> {

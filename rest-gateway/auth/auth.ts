@@ -26,7 +26,6 @@ import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
 import type { Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
-import { PublicUsers } from "./public-users.ts";
 import { isSignupOpen, Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { ReturnUrls } from "./return-urls.ts";
@@ -93,8 +92,8 @@ export type Auth = {
   readonly passkeys: Passkeys | null;
   readonly backupCodes: BackupCodes;
   readonly sessionRows: SessionRepository;
-  /** Of `/auth/v1`. */
-  readonly publicUsers: PublicUsers;
+  /** For what parts call. */
+  readonly functions: AuthFunctions;
   readonly adminUsers: AdminUsers;
   /** With cookies. */
   readonly sessions: Sessions;
@@ -222,7 +221,7 @@ export function createAuth({
     passkeys,
     backupCodes: factorSecrets.backupCodes,
     sessionRows,
-    publicUsers: new PublicUsers(functions),
+    functions,
     adminUsers: new AdminUsers(functions, serviceDatabase),
     sessions,
     csrf,

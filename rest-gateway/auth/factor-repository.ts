@@ -35,6 +35,16 @@ export class FactorRepository {
     this.#functions = functions;
   }
 
+  /** Removes an app or a passkey, whatever the session has proved. */
+  async remove(
+    { userId, session }: { readonly userId: string; readonly session: string },
+    id: string,
+    address: string,
+  ): Promise<void> {
+    const values = [userId, session, id, address || null, this.#functions.now()];
+    await this.#functions.call("remove_factor($1, $2::uuid, $3::uuid, $4::inet, $5::timestamptz)", values);
+  }
+
   /** Oldest first. */
   list(userId: string): Promise<readonly Factor[]> {
     return this.#functions.call("factors_of($1, $2::timestamptz)", [userId, this.#functions.now()]);

@@ -247,23 +247,6 @@ export class PasswordCheck {
     return this.#options.hashing.inPlace(client, () => this.#verify(who, password, client, wrong));
   }
 
-  /**
-   * The hash of a new password, which must not be the one that the account has. Reserves an attempt, which does not count. Rejects with
-   * Problem "same password", and as `verify`.
-   */
-  hashOther({ id, passwordHash }: Account, password: string, client: Client): Promise<string> {
-    const { hashing, throttle } = this.#options;
-    return hashing.inPlace(client, async () => {
-      if (passwordHash !== null) {
-        const { attempt } = await throttle.reserveLogin({ userId: id }, client);
-        const isSame = await throttle.guard(attempt, hashing.matches(password, passwordHash, client));
-        await throttle.settle(attempt, false);
-        if (isSame) throw problem("same password");
-      }
-      return hashing.hash(password, client);
-    });
-  }
-
   async #verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
     const { hashing, throttle } = this.#options;
     const login = await throttle.reserveLogin(who, client);

@@ -50,16 +50,6 @@ export class Registration {
     return forSender(client, () => hashing.inPlace(client, () => this.#register(user, password, client)));
   }
 
-  /** Creates a user with an anonymous account, and returns the id. It counts as `register` does, and rejects as that. */
-  async registerAnonymous(name: string, metadata: object, address: string): Promise<string> {
-    const { repository, throttle, isClosed } = this.#options;
-    if (isClosed) throw problem("sign-up closed");
-    await throttle.settle(await throttle.reserveRegistration({ address }), true);
-    return repository.registerAnonymous(name, metadata, address).catch((error) => {
-      throw withMissingGrant(error, "the hook new_user gets name, email and");
-    });
-  }
-
   async #register(user: NewUser, password: string, client: Client): Promise<string | null> {
     const { repository, isClosed } = this.#options;
     // The database checks it again; here, before the password is hashed.

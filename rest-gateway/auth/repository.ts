@@ -104,13 +104,6 @@ export class AuthRepository {
     return id === null ? null : String(id);
   }
 
-  /** Creates a user with an anonymous account, and returns the id of the user. Rejects with the errors of the database. */
-  async registerAnonymous(name: string, metadata: object, address: string): Promise<string> {
-    const values = [name, JSON.stringify(metadata), address || null, this.#functions.now()];
-    const call = "register_anonymous($1, $2::jsonb, $3::inet, $4::timestamptz)";
-    return String(await this.#functions.call<string | number>(call, values));
-  }
-
   /** The account that signs in with this username or e-mail. */
   findAccount(login: string): Promise<Account | null> {
     return this.#functions.call("find_account($1)", [login]);
