@@ -3,8 +3,7 @@ import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
 import { deleteKey } from "../../rest-gateway/auth/keys.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { deleteSession } from "../../rest-gateway/auth/own-sessions.ts";
-import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
-import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
+import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import { signOut } from "../../rest-gateway/auth/sessions.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
@@ -16,7 +15,8 @@ import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
 /** Ends the session of this browser. */
 export async function signOutOnPage(visit: AccountVisit): Promise<void> {
   await signOut(visit, currentSignInOf(visit.signedIn), "local", "session");
-  visit.response.redirect(303, doneUrl(visit.auth, "signed-out"));
+  const { auth, response } = visit;
+  response.redirect(303, auth.mails?.doneUrl(auth, "signed-out") ?? pathOf(auth, SIGN_IN_PATH));
 }
 
 /** Ends another session, or all others. */

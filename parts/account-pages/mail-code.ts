@@ -2,7 +2,6 @@ import { html } from "../../gate/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
-import { SENT } from "../../rest-gateway/auth/pages/done.ts";
 import {
   CODE_FIELD,
   type FormState,
@@ -58,7 +57,8 @@ function sendMailCode(visit: Visit, to: string, state: FormState = NEW_FORM): vo
     button: "Sign in",
     isFocused: true,
   };
-  const main = html`<p>We have sent an e-mail to ${email}. Open its link, or enter its code here. ${SENT}</p>
+  const main = html`<p>We have sent an e-mail to ${email}. Open its link, or enter its code here.
+It arrives within a few minutes. If not, look into the folder for spam, and check the address.</p>
 ${formOf(form, state)}
 <ul class="links"><li><a href="${again}">Request another e-mail</a></li></ul>`;
   sendPage(visit, { title: "Check your e-mail", status: state.status, main, namesOrigin: true });

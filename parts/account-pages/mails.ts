@@ -3,7 +3,6 @@ import { problem } from "../../problems/problem.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn, type RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
-import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
@@ -19,7 +18,7 @@ type Request = {
   readonly about: string;
   readonly button: string;
   /** Where the browser continues; at the page for the code of the e-mail if it is null. */
-  readonly done: Done | null;
+  readonly done: "confirm-sent" | "reset-sent" | null;
 };
 
 type PageKind = Exclude<RequestedKind, "change">;
@@ -60,7 +59,7 @@ export const requestOnPage = (kind: PageKind) => async (visit: Visit, form: URLS
   try {
     const { email } = parse(MailBody, fieldsIn(form));
     await mailsIn(auth).request(visit, kind, email, { returnTo });
-    response.redirect(303, done === null ? mailCodeUrl(visit, email) : doneUrl(auth, done));
+    response.redirect(303, done === null ? mailCodeUrl(visit, email) : mailsIn(auth).doneUrl(auth, done));
   } catch (error) {
     sendRequest(visit, kind, stateAfter(error, form));
   }

@@ -3,8 +3,8 @@ import { html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
+import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
-import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import {
   type FormState,
   fieldsIn,
@@ -47,8 +47,9 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
     const id = await auth.registration.register(user, password, client).catch(refuseUser);
     // The same for an e-mail that is taken.
     if (auth.settings.emailConfirm === "required") {
-      auth.mails?.markBrowser(visit, id);
-      return response.redirect(303, doneUrl(auth, "confirm-sent", returnTo));
+      const mails = mailsIn(auth);
+      mails.markBrowser(visit, id);
+      return response.redirect(303, mails.doneUrl(auth, "confirm-sent", returnTo));
     }
     const account = (await auth.repository.accountOf(id!))!;
     await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);

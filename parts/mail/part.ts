@@ -1,6 +1,7 @@
 import type { CreateMails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Part } from "../../service/part.ts";
 import { markBrowser } from "./confirmations.ts";
+import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
 import { MailService, type OwnMails } from "./service.ts";
@@ -21,6 +22,7 @@ const createMails: CreateMails = (options): OwnMails => {
     hashOfCode: (code) => service.hashOfCode(code),
     findLink: (tokenHash) => repository.findLink(tokenHash),
     markBrowser,
+    doneUrl,
     start: () => service.start(),
     purge: () => service.purge(),
     close: () => service.close(),

@@ -47,6 +47,8 @@ export type Mails = {
    * it is signed in. `userId` is null for an e-mail that is taken, whose response is the same.
    */
   markBrowser(call: Pick<Call, "request" | "response"> & { readonly auth: Auth }, userId: string | null): void;
+  /** The page that says what has happened, and where the user continues. */
+  doneUrl(auth: Auth, done: "confirm-sent" | "reset-sent" | "signed-out", returnTo?: string | null): string;
   /** Says once whether e-mails are sent. */
   start(): void;
   /** Deletes what has expired. */
