@@ -3,8 +3,8 @@ import { html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
-import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
+import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import {
   type FormState,
   fieldsIn,

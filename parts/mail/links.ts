@@ -4,7 +4,6 @@ import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { parse, readForm } from "../../rest-gateway/auth/bodies.ts";
 import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
-import { type Done, doneUrl } from "../../rest-gateway/auth/pages/done.ts";
 import {
   type Field,
   type FormState,
@@ -26,6 +25,7 @@ import { badParameter } from "../../rest-gateway/conventions/problem.ts";
 import { continueAtTarget, failAtTarget, type Target, targetOf } from "./applications.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
 import { confirmEmail, confirmLink, isOwnAccount, takesNewPassword } from "./confirmations.ts";
+import { type Done, doneUrl } from "./done.ts";
 import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
 import type { Link } from "./repository.ts";

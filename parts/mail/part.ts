@@ -1,7 +1,7 @@
 import type { CreateMails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Part } from "../../service/part.ts";
 import { markBrowser } from "./confirmations.ts";
-import { doneUrl } from "../../rest-gateway/auth/pages/done.ts";
+import { doneUrl } from "./done.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
 import { MailService, type OwnMails } from "./service.ts";

@@ -1,9 +1,9 @@
-import { html } from "../../../gate/pages/html.ts";
-import { searchOf } from "../../conventions/parameters.ts";
-import type { Auth } from "../auth.ts";
-import type { Call } from "../route.ts";
-import { sendPage } from "./page.ts";
-import { DONE_PATH, pathOf, SIGN_IN_PATH } from "./paths.ts";
+import { html } from "../../gate/pages/html.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { DONE_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 
 type DonePage = {
   readonly title: string;
