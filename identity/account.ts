@@ -104,20 +104,5 @@ const claimsOf = ({ id, name, role, permissions, claims }: ClaimedAccount) => ({
   permissions,
 });
 
-/**
- * Claims that say how and when a user signed in. Only a sign-in sets them: operators who act as a caller cannot, because functions and
- * policies ask for them before they allow what a stolen token must not be able to do.
- */
-export const SIGN_IN_CLAIMS: readonly string[] = [
-  "auth_time",
-  "sid",
-  "session_id",
-  "epoch",
-  "amr",
-  "acr",
-  "aal",
-  "mfa",
-];
-
 /** The claim `auth_time`, as OpenID Connect defines it: seconds since 1970. */
 export const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

@@ -33,10 +33,6 @@ export async function refusalsOfLogical(client: pg.Client, login: string): Promi
   return refusals;
 }
 
-/** The same as one sentence; null if the login can read it. */
-export const whyNoLogical = async (client: pg.Client, login: string): Promise<string | null> =>
-  whyUnread((await refusalsOfLogical(client, login)).map(({ text }) => text));
-
 /** `server_version_num` of the first PostgreSQL whose standbys decode the write-ahead log. */
 const DECODES = 160_000;
 

@@ -118,7 +118,7 @@ const LOGIN_SETTINGS = `
   order by name, "isOfDatabase" desc`;
 
 /** In order of precedence: the settings of the login in this database, those of the login, those that the function of DB_CONFIG sets. */
-async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
+export async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
   const found = new Map<string, string>();
   await withClient(url, async (client) => {
     const { rows: ofLogin } = await client.query<Setting>(LOGIN_SETTINGS);
@@ -169,9 +169,4 @@ async function missingGrants({ schema, name }: FunctionName, client: pg.Client):
   );
   const grants = rows[0]?.grants ?? "";
   return grants === "" ? "" : `. The login role calls it: ${grants}`;
-}
-
-/** The settings in the database that have no effect. */
-export async function ignoredInDatabase(config: Config, url: string): Promise<readonly string[]> {
-  return config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).ignored : [];
 }

@@ -1,7 +1,7 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
 import type { Role } from "../../db/catalog/catalog.ts";
 import { Html, html } from "../../gate/pages/html.ts";
-import { type Account, callerOfAccount, SIGN_IN_CLAIMS } from "../../identity/account.ts";
+import { type Account, callerOfAccount } from "../../identity/account.ts";
 import { jsonObject, QuestionFault } from "../advisor/why/asked-change.ts";
 import type { Operator } from "./session.ts";
 
@@ -187,3 +187,9 @@ export const nameOfCaller = ({ role, claims }: Caller): string =>
   claims.sub === undefined
     ? `the role ${role}`
     : `user ${claims.sub}${claims.name ? `, ${claims.name},` : ""} in the role ${role}`;
+
+/**
+ * Claims that say how and when a user signed in. Only a sign-in sets them: operators who act as a caller cannot, because functions and
+ * policies ask for them before they allow what a stolen token must not be able to do.
+ */
+const SIGN_IN_CLAIMS: readonly string[] = ["auth_time", "sid", "session_id", "epoch", "amr", "acr", "aal", "mfa"];

@@ -1,7 +1,7 @@
 import { html } from "../../gate/pages/html.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
-import { DONE_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 
@@ -64,3 +64,6 @@ function nextOf(auth: Auth, returnTo: string | null): { readonly url: string; re
   const query = returnTo === null ? "" : `?${new URLSearchParams({ return_to: returnTo })}`;
   return { url: `${pathOf(auth, SIGN_IN_PATH)}${query}`, name: "Sign in" };
 }
+
+/** Where a browser continues after a form, so that reloading sends nothing again. */
+export const DONE_PATH = "/auth/done";

@@ -1,5 +1,6 @@
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
+import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { type AuthFunctions, bytes, seconds } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
@@ -9,7 +10,6 @@ import type {
   MailData,
   MailRefusal,
   RequestedKind,
-  TakenToken,
 } from "../../rest-gateway/auth/mail/mails.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
@@ -203,3 +203,6 @@ export class MailRepository {
     ]);
   }
 }
+
+/** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
+type TakenToken = { readonly account: Account; readonly token: object };

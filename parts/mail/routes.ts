@@ -1,10 +1,10 @@
 import { accepted, MessageAnswer, ok, page, SignedInAnswer } from "../../rest-gateway/auth/answers.ts";
 import { MailBody, MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
-import { DONE_PATH, LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
+import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { ConfirmationBody, InvitationBody, LinkForm, ResetBody, TokenBody } from "./bodies.ts";
 import { confirmEmail } from "./confirmations.ts";
-import { showDone } from "./done.ts";
+import { DONE_PATH, showDone } from "./done.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
 import { showLink, useLink } from "./links.ts";
 import { requestMail, resetPassword, undoEmail } from "./requests.ts";

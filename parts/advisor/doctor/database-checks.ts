@@ -3,11 +3,11 @@ import type { Configured } from "../../../app/configured.ts";
 import { openParts } from "../../../cli/open-parts.ts";
 import { COMMAND } from "../../../config/command.ts";
 import type { Config } from "../../../config/config.ts";
+import { withDatabaseSettings } from "../../../config/database-settings.ts";
 import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../../../config/postgrest-names.ts";
 import { findChanges, PUBLICATION, warningOf } from "../../../db/changes/changes-config.ts";
 import { noChangesOf, planReplicaIdentities } from "../../../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../../../db/changes/publication-state.ts";
-import { whyNoLogical } from "../../../db/changes/requirements.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import { shortageOf } from "../../../db/cluster/connections.ts";
 import {
@@ -23,12 +23,13 @@ import { hasModules } from "../../../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../../../db/cluster/open.ts";
 import { findLogins, loginName } from "../../../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../../../db/cluster/service-key.ts";
-import { ignoredInDatabase, settingsInDatabase } from "../../../db/follow/live-settings.ts";
+import { readSettings, settingsInDatabase } from "../../../db/follow/live-settings.ts";
 import { whyNotAnnounced } from "../../../db/follow/notifications.ts";
 import { isPooled } from "../../../db/wire/connection.ts";
 import { type Check, error, note, ok, warning } from "../../../identity/diagnosis.ts";
 import { TASKS_NOT_RUN } from "../../../rest-gateway/tasks/own-task.ts";
 import { setupOf } from "../setup.ts";
+import { whyNoLogical } from "../why/database.ts";
 import { checkAccounts } from "./account-checks.ts";
 import { checkAdvice } from "./advice-check.ts";
 import { whyNoCaller } from "./caller-id.ts";
@@ -207,10 +208,7 @@ async function* checkRights(client: pg.Client, configured: Configured, isStarted
 
 /** With MIGRATE=check, a start does not do what is pending, and ends. */
 async function* checkMigrations(client: pg.Client, { config, application }: Configured): Checks {
-  if (!config.isManaged) {
-    yield ok("MIGRATE=off: none are run");
-    return;
-  }
+  if (!config.isManaged) return yield ok("MIGRATE=off: none are run");
   const folder = config.migrate === "modules" ? null : application.migrationsFolder;
   const state = await readMigrationState(client, { folder, modules: config.modules, userId: config.authUserId });
   const pending = pendingIn(state);
@@ -286,7 +284,7 @@ async function* checkExtensions(client: pg.Client, { migrate }: Config): Checks 
 }
 
 async function* checkSettings(url: string, { config, application }: Configured): Checks {
-  const inDatabase = await ignoredInDatabase(config, url);
+  const inDatabase = config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).ignored : [];
   const warnings = [
     ...(config.ignored.length > 0 ? [`${WITHOUT_EFFECT}: ${config.ignored.join(", ")}`] : []),
     ...(inDatabase.length > 0 ? [`${WITHOUT_EFFECT_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),

@@ -1,10 +1,11 @@
+import type pg from "pg";
 import { ownerUrl, withOwner } from "../../../cli/command.ts";
 import { withCore } from "../../../cli/open-core.ts";
 import type { Config } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
 import { findChanges, PUBLICATION } from "../../../db/changes/changes-config.ts";
-import { whyNoLogical } from "../../../db/changes/requirements.ts";
+import { refusalsOfLogical, whyUnread } from "../../../db/changes/requirements.ts";
 import { loginName } from "../../../db/cluster/provision.ts";
 import type { PatternLimits } from "../../../db/filters/patterns.ts";
 import { setupOf } from "../setup.ts";
@@ -85,3 +86,7 @@ async function findRow(
   const other = isOne ? "name a role that may read it with --reader, or " : "";
   throw new QuestionFault(`${reason}: ${other}give its values with --old and --new instead of --key.`);
 }
+
+/** The same as one sentence; null if the login can read it. */
+export const whyNoLogical = async (client: pg.Client, login: string): Promise<string | null> =>
+  whyUnread((await refusalsOfLogical(client, login)).map(({ text }) => text));

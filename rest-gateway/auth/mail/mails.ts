@@ -142,9 +142,6 @@ export type Link = {
   readonly keepsFactor: boolean | null;
 };
 
-/** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
-export type TakenToken = { readonly account: Account; readonly token: object };
-
 export type MailSettings = Pick<Config, "embedded" | "authPagesUrl"> &
   Pick<AuthLimits, "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
 

@@ -7,8 +7,6 @@ export const SIGN_IN_PATH = "/auth/sign-in";
 export const CODE_PATH = `${SIGN_IN_PATH}/code`;
 /** The page that the link of an e-mail opens. */
 export const LINK_PATH = "/auth/link";
-/** Where a browser continues after a form, so that reloading sends nothing again. */
-export const DONE_PATH = "/auth/done";
 export const ACCOUNT_PATH = "/auth/account";
 
 /** `/auth/link` → `/v1/auth/link` behind a proxy at https://example.com/v1 */

@@ -44,6 +44,21 @@ test("users sign up, sign in and change their e-mail, and no e-mail is added", a
   expect(await sql("select kind from auth_private.mails")).toEqual([]);
 });
 
+test("a sign-out on a page continues at the sign-in: there is no page that says what has happened", async () => {
+  const send = (path: string, fields?: Record<string, string>, cookie = "") =>
+    fetch(service().url + path, {
+      ...(fields && { method: "POST", body: new URLSearchParams(fields) }),
+      headers: { accept: "text/html", origin: service().url, "sec-fetch-site": "same-origin", cookie },
+      redirect: "manual",
+    });
+  const signedIn = await send("/auth/sign-in", { username: "ada", password: PASSWORD });
+  const cookie = signedIn.headers.getSetCookie()[0]!.split(";", 1)[0]!;
+  const page = await (await send("/auth/account", undefined, cookie)).text();
+  const [, csrf] = /name="csrf" value="([^"]+)"/.exec(page)!;
+  const { status, headers } = await send("/auth/sign-out", { csrf: csrf! }, cookie);
+  expect([status, headers.get("location")]).toEqual([303, "/auth/sign-in"]);
+});
+
 test("/auth/v1 and the pages say that no e-mails are sent", async () => {
   const answerOf = async (request: string, body?: object) => {
     const { status, json } = await api(request, { as: "ada", ...(body && { body }) });
