@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { type ScratchCluster, startScratchCluster } from "../cli/scratch-cluster.ts";
 import { MODULE_NAMES } from "../config/modules.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { SECRET } from "./credentials.ts";
 import type { ServerDatabase } from "./servers.ts";
-import { type ScratchCluster, startScratchCluster } from "../cli/scratch-cluster.ts";
 
 /** The database that is measured: a throw-away cluster with the migrated schema and its data, policies on. */
 export type BenchDatabase = AsyncDisposable & {

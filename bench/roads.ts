@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { startScratchCluster } from "../cli/scratch-cluster.ts";
 import { MODULE_NAMES } from "../config/modules.ts";
 import { migrate } from "../db/cluster/migrate.ts";
-import { startScratchCluster } from "../cli/scratch-cluster.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const TRACE = join(ROOT, "bench/request-trace.ts");

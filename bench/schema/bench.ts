@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import pg from "pg";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { V8_OPTIONS } from "../../cli/v8-options.ts";
 import { spread } from "../figures.ts";
 import { heading, table } from "../report.ts";
 import type { Bench, BenchOptions } from "../rounds.ts";
 import { fileOf } from "../servers.ts";
 import type { BuildRequest, Built } from "./build.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const TABLES = [30, 350, 1000] as const;
 const SCHEMAS = ["stock", "ours"] as const;

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { migrationCommand } from "../../parts/development/migrations/migrate.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const SECRET = "s".repeat(32);
 

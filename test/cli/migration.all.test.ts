@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { reset as resetCommand } from "../../cli/embedded-database.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
@@ -12,7 +13,6 @@ import { migrationCommand } from "../../parts/development/migrations/migrate.ts"
 import { INSTALLATION } from "../support/cluster.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const BLANK = "-- Nothing yet.\n";
 const SECRET = "s".repeat(32);

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
 import pg from "pg";
 import { beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { readMigrationState } from "../../db/cluster/migration-state.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { advise } from "../../parts/advisor/advisor.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const CONFIGURATION = readFileSync("docs/configuration.md", "utf8");

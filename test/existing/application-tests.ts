@@ -4,6 +4,7 @@ import { isDeepStrictEqual, promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { adviseCommand } from "../../parts/advisor/advise.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { samples } from "../support/samples.ts";
@@ -11,7 +12,6 @@ import { type Application, type RunningApplication, startApplication } from "./a
 import { type Changes, OPERATIONS, subscribe } from "./deliveries.ts";
 import { ask, graphqlOf, questions, restOf } from "./questions.ts";
 import { readShapes, type Shape } from "./shapes.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 /** A request and its answer, over REST or GraphQL. The answer may have more than `json` and `data`. */
 export type Step = { readonly as?: string } & (

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { installWithBase } from "../../cli/base.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import type { ModuleName } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { inNewDatabase } from "../../parts/development/migrations/compare.ts";
 import { findDrift } from "../../parts/development/migrations/drift.ts";
 import { SUPABASE } from "./supabase.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 /** The `db/` of an application. */
 let home: string;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { upgrade } from "../../cli/upgrade.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
@@ -12,8 +13,14 @@ import { migrationCommand } from "../../parts/development/migrations/migrate.ts"
 import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 import { CHANGES, FOUND, foundIn, HEADER, MIGRATION } from "./drift-objects.ts";
-import { applicationOf, connected, EMBEDDED, type ForeignServer, signInSql, startForeignServer } from "./foreign-server.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
+import {
+  applicationOf,
+  connected,
+  EMBEDDED,
+  type ForeignServer,
+  signInSql,
+  startForeignServer,
+} from "./foreign-server.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
 

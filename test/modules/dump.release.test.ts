@@ -7,12 +7,12 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { user } from "../../cli/user.ts";
 import { doctor } from "../../parts/advisor/doctor/doctor.ts";
 import { sendTo } from "../support/resource-client.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { connected, DEBIAN_15, hasServer, SERVERS } from "./foreign-server.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const run = promisify(execFile);
 

@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import pg from "pg";
+import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 import type { UserIdType } from "../../config/modules.ts";
 import { describeDatabase } from "../../parts/development/migrations/describe.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { type ScratchCluster, startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const run = promisify(execFile);
 export const DEBIAN_15 = "/usr/lib/postgresql/15/bin";

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { moduleCommand } from "../../cli/module.ts";
+import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
@@ -12,7 +13,6 @@ import { migrationCommand } from "../../parts/development/migrations/migrate.ts"
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { CHANGES, FOUND, foundIn, HEADER, MIGRATION } from "./drift-objects.ts";
 import { applicationOf, DEBIAN, DEBIAN_15, hasServer, startForeignServer } from "./foreign-server.ts";
-import { startScratchCluster } from "../../cli/scratch-cluster.ts";
 
 const MODULES = ["caller", "auth", "tasks", "feed", "channels"];
 

@@ -1,6 +1,7 @@
 import { chmod, copyFile, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findTemporaryFolder } from "../../cli/scratch-cluster.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { type Haproxy, hasHaproxy, startHaproxy, startHaproxyOfInstances } from "../support/haproxy.ts";
 import { hasPgBouncer, type Pooler, startDocumentedPooler } from "../support/pooler.ts";
@@ -9,7 +10,6 @@ import { Program } from "../support/program.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { Relay } from "../support/relay.ts";
 import { Servers } from "./servers.ts";
-import { findTemporaryFolder } from "../../cli/scratch-cluster.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 

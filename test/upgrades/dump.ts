@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../cli/scratch-cluster.ts";
+import { withClient } from "../../db/cluster/client.ts";
 
 const HELP = `node test/upgrades/dump.ts
 

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase } from "../../support/database.ts";
-import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);

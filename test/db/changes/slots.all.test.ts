@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 import { PUBLICATION } from "../../../db/changes/changes-config.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
@@ -9,7 +10,6 @@ import { startCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
 import { POLL } from "../../support/until.ts";
-import { type ScratchCluster, startScratchCluster } from "../../../cli/scratch-cluster.ts";
 
 const MISSED = expect.objectContaining({ reason: "changes missed" });
 
