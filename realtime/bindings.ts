@@ -35,7 +35,7 @@ export type Binding = {
 
 export type BindingsOptions = {
   readonly feed: Pick<ChangeFeed, "lostChanges">;
-  readonly rights: Pick<Rights, "view" | "prepareFilter" | "catalog">;
+  readonly rights: Pick<Rights, "attempt" | "view" | "prepareFilter" | "catalog">;
 };
 
 /** Turns the bindings of channels into watches of tables. */
@@ -64,11 +64,13 @@ export class Bindings {
    * The watches for the bindings of a caller: equal bindings have the same, because they have one id, which each change names once. Throws
    * Problem with the reason if a binding is not possible.
    */
-  async watches(bindings: readonly Binding[], caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
-    const watches: ChangeWatch[] = [];
-    for (const binding of new Map(bindings.map((each) => [each.id, each])).values())
-      watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
-    return watches;
+  watches(bindings: readonly Binding[], caller: Caller, subscriber: ChangeSubscriber): Promise<ChangeWatch[]> {
+    return this.#options.rights.attempt(async () => {
+      const watches: ChangeWatch[] = [];
+      for (const binding of new Map(bindings.map((each) => [each.id, each])).values())
+        watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
+      return watches;
+    });
   }
 
   /** Updates the view of a watch, because DDL may have changed the columns that the role may read. */

@@ -50,9 +50,12 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     this.#rights = rights;
     this.#prepare = prepare;
     feed.count(this);
-    feed.onLosses((recreated) => {
+    const endLapsed = (recreated: ReadonlySet<string>) => {
       for (const [watch, error] of lapsed([...this.#places.keys()], recreated, feed, rights)) this.#end(watch, error);
-    });
+    };
+    feed.onLosses(endLapsed);
+    // The catalog may be read after the publication.
+    rights.onChange(() => endLapsed(new Set()));
   }
 
   /** Resolves when watches can be started. Rejects with Problem. */

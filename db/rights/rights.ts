@@ -1,3 +1,4 @@
+import { Problem } from "../../problems/problem.ts";
 import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
 import type { LiveCatalog } from "../catalog/live.ts";
@@ -11,7 +12,7 @@ import { Policy } from "./policy.ts";
 import type { View } from "./watch.ts";
 
 type RightsOptions = CheckerOptions & {
-  readonly catalog: Pick<LiveCatalog, "current" | "onChange" | "refreshed">;
+  readonly catalog: Pick<LiveCatalog, "current" | "onChange" | "refreshed" | "refreshIfStale">;
   /** The limits of filters. */
   readonly filterLimits: PatternLimits;
   /** Changes could not be delivered, because of a fault of this service. */
@@ -48,6 +49,20 @@ export class Rights {
 
   get catalog(): Catalog {
     return this.#catalog.current;
+  }
+
+  onChange(listener: () => void): void {
+    this.#catalog.onChange(listener);
+  }
+
+  /** Tries to describe a watch, and once more if the catalog was outdated: a table may have been created or granted a moment ago. */
+  async attempt<T>(describe: () => Promise<T>): Promise<T> {
+    try {
+      return await describe();
+    } catch (error) {
+      if (!(error instanceof Problem) || !(await this.#catalog.refreshIfStale())) throw error;
+      return describe();
+    }
   }
 
   /** Null if the catalog knows the tables and columns of the changes. Otherwise it is read again: not all DDL is announced. */

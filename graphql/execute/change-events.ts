@@ -102,6 +102,17 @@ export class Subscriptions {
   }
 
   async #add(events: ChangeEvents, since: string | null, holding: Holding): Promise<void> {
+    await this.#rights.attempt(() => this.#describe(events));
+    if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(events.caller)))
+      throw problem("subscriptions too large");
+    await this.#delivery.open();
+    const start = since === null ? undefined : this.#feed.startOf(since);
+    if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");
+    if (!events.hasEnded) this.#delivery.start([events], start);
+  }
+
+  /** Rejects with Problem if the caller cannot receive the changes. */
+  async #describe(events: ChangeEvents): Promise<void> {
     const { table, caller } = events;
     const view = await this.#rights.view(table, caller.role);
     if ("refusal" in view) throw refused(view.refusal);
@@ -116,12 +127,6 @@ export class Subscriptions {
     if (hidden !== undefined) throw refused(`the role ${caller.role} may not read the column ${hidden}`);
     const lost = events.lapse(await this.#feed.lostChanges(table, columnsRead(view, columns)));
     if (lost !== null) throw refused(lost);
-    if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(caller)))
-      throw problem("subscriptions too large");
-    await this.#delivery.open();
-    const start = since === null ? undefined : this.#feed.startOf(since);
-    if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");
-    if (!events.hasEnded) this.#delivery.start([events], start);
   }
 
   #filterOf({ wanted, table, caller }: ChangeEvents): PreparedFilter | null | Promise<PreparedFilter> {

@@ -120,6 +120,7 @@ export class Engine {
    * change of the database that the schema does not have yet. Rejects with Problem while there is no schema.
    */
   async prepare(request: GraphQLRequest, span: Span | null = null): Promise<PreparedOperation> {
+    if (!this.#served) await this.#options.untilBuilt();
     const prepared = traced(span, "parse", () => this.#prepare(request));
     const isInvalid =
       "errors" in prepared && prepared.errors.some(({ extensions }) => extensions.code === "VALIDATION_ERROR");

@@ -83,7 +83,7 @@ export class TableStreams {
   /** Rejects with Problem if the request cannot be served. */
   async serve({ exchange, request, context, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
     const { feed, rights, streams, callers } = this.#options;
-    const { watched, warning } = await this.#describe(request, plan, caller);
+    const { watched, warning } = await rights.attempt(() => this.#describe(request, plan, caller));
     streams.reserve(exchange, STREAM_BYTES + filterBytes(watched.filter) + claimsBytes(caller));
     const since = await this.#sinceOf(exchange);
     if (since !== null) await rights.checker.admit({ caller, request: context });

@@ -109,7 +109,7 @@ class Run {
   readonly #rights: Rights;
   readonly #delivery: Delivery<Own, Change>;
   readonly #feed: ChangeFeed;
-  #onChange = () => {};
+  readonly #listeners: ((catalog: Catalog) => void)[] = [];
   #catalog = catalogs.before;
 
   constructor() {
@@ -120,10 +120,9 @@ class Run {
         get current() {
           return run.#catalog;
         },
-        onChange: (listener: any) => {
-          this.#onChange = () => listener(this.#catalog);
-        },
+        onChange: (listener) => void this.#listeners.push(listener),
         refreshed: async () => {},
+        refreshIfStale: async () => false,
       },
       timeout: TIMEOUT,
       patience: PATIENCE,
@@ -182,7 +181,7 @@ class Run {
 
   revoke(): void {
     this.#catalog = catalogs.after;
-    this.#onChange();
+    for (const listener of this.#listeners) listener(this.#catalog);
   }
 
   async close(): Promise<void> {

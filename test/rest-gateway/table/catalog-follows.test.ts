@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { ChannelClient } from "../../support/channel-socket.ts";
 import { useRest } from "../../support/rest-client.ts";
 
-const { rest, rows, failure, sql } = useRest(
+const { service, rest, rows, failure, sql } = useRest(
   { DB_SCHEMAS: "moving" },
   `create schema moving;
    create table moving.shelves (id int primary key, name text);
@@ -37,6 +38,16 @@ describe("without event triggers, the next request sees", () => {
     await changeSilently("create table moving.books (id int primary key, shelf_id int references moving.shelves)");
     expect(await rows("books?select=id,shelves(name)")).toEqual([]);
     expect((await rest("books", { body: { id: 1, shelf_id: 1 } })).status).toBe(201);
+  });
+
+  test.each([
+    ["table", "create table moving.watched (id int primary key)", {}],
+    ["column", "alter table moving.watched add column note text", { filter: "note=eq.a" }],
+  ])("a new %s, to which a channel subscribes", async (_what, ddl, more) => {
+    const channel = await new ChannelClient(service(), "127.0.0.1").open();
+    await changeSilently(ddl);
+    const on = { event: "*", schema: "moving", table: "watched", ...more };
+    expect(await channel.ask("t", "phx_join", { config: { postgres_changes: [on] } })).toMatchObject({ status: "ok" });
   });
 
   test("a new relation", async () => {

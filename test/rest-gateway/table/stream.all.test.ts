@@ -296,14 +296,18 @@ test("a stream ends when its role may no longer read the table", async () => {
   expect(client.events.some(({ event }) => event === "INSERT")).toBe(false);
 });
 
-test("a stream ends when no caller may read the table, also without a change", async () => {
-  await sql("create table closed (id int primary key); grant select on closed to anon");
-  await sql("alter table closed enable row level security");
-  await sql("create policy everyone on closed using (true)");
-  await expect.poll(async () => (await rest("closed")).status, POLL).toBe(200);
-  const client = stream("closed");
+test.each([
+  ["revoked", "revoke select on revoked from anon"],
+  ["closed", "drop policy everyone on closed"],
+  ["dropped", "drop table dropped"],
+])("a stream of the table %s ends without a change after: %s", async (table, change) => {
+  await sql(`create table ${table} (id int primary key); grant select on ${table} to anon`);
+  await sql(`alter table ${table} enable row level security`);
+  await sql(`create policy everyone on ${table} using (true)`);
+  await expect.poll(async () => (await rest(table)).status, POLL).toBe(200);
+  const client = stream(table);
   await client.take(1, "snapshot");
-  await sql("revoke select on closed from anon");
+  await sql(change);
   await client.take(1, "problem");
   await expect.poll(() => client.isEnded, POLL).toBe(true);
 });
