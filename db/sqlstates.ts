@@ -33,6 +33,7 @@ export const SQLSTATES: readonly Row[] = [
   ["P0002", "not found"],
   ["42P01", "table gone"],
   ["42703", "field gone", 400],
+  ["42804", "field changed", 400],
   ["42883", "function gone"],
   ["3F000", "schema gone", 400],
   ["23505", "taken"],
@@ -79,8 +80,8 @@ export const SQLSTATES: readonly Row[] = [
   ["XX", null, 500],
 ];
 
-/** SQLSTATEs of a table, column, function, schema or other object that does not exist. */
-export const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883", "3F000", "42704"]);
+/** SQLSTATEs of a table, column, function, schema or other object that does not exist, or of a column with another type. */
+export const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42804", "42883", "3F000", "42704"]);
 
 const BY_PREFIX: ReadonlyMap<string, Row> = new Map(SQLSTATES.map((row) => [row[0], row]));
 

@@ -43,6 +43,7 @@ export const DATABASE = {
   "not found": [404, "RESOURCE_NOT_FOUND", "not found"],
   "table gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this table no longer exists"],
   "field gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this field no longer exists"],
+  "field changed": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this field has another type"],
   "function gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: this function no longer exists"],
   "schema gone": [404, "RESOURCE_NOT_FOUND", "the schema has changed: a schema of the database no longer exists"],
   taken: [409, "RESOURCE_CONFLICT", "this value is already taken"],

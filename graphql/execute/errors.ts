@@ -1,7 +1,7 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
 import { type ErrorContext, problemOf } from "../../db/errors.ts";
-import { Problem } from "../../problems/problem.ts";
+import { Problem, problem } from "../../problems/problem.ts";
 import { REASONS } from "../../problems/reasons.ts";
 import { codeOf } from "./error-codes.ts";
 
@@ -37,6 +37,10 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
     // If Grafast has wrapped the error, the wrapper's message only adds a prefix.
     const { message } = error.originalError === cause ? error : cause;
     if (code) return formatted(error, message, String(code), cause.extensions);
+    if (UNFIT.test(cause.message)) {
+      format.onInternalError(cause);
+      return ofProblem(error, problem("field changed"));
+    }
   }
   const found = problemOf(cause, format);
   // A problem that was raised is known, and needs no line in the log.
@@ -46,6 +50,9 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, REASONS["internal error"][2], cause, format);
 }
+
+/** Of graphql-js: the database has other values than when the schema was built. */
+const UNFIT = /^\w+ (?:"\w+" )?cannot represent /;
 
 /** An error outside of the execution, which is formatted later. */
 export const asRaised = (error: Error): GraphQLError => new GraphQLError(error.message, { originalError: error });

@@ -21,6 +21,11 @@ const TABLES = `
   create table withdrawn (id int primary key);
   create type temper as enum ('GOOD');
   create table moods (id int primary key, temper temper);
+  create function best() returns temper language sql stable as $$ select (enum_range(null::temper))[1] $$;
+  create table dials (id int primary key, value int);
+  insert into dials values (1, 1);
+  grant select, update on dials to anon;
+  grant execute on function best to anon;
   create table readings (id int generated always as identity primary key, a int not null, b int not null, c int not null);
   insert into readings (a, b, c) select i, i, i from generate_series(1, 20) as i;
   create type span as (lo int, hi int);
@@ -360,6 +365,20 @@ describe("until a column that was added is served,", () => {
     ...{ reach: { lo: 3, hi: 4 }, spans: [{ lo: 1, hi: 2 }] },
   });
   const GEAR = "id label others { totalCount } reach { lo hi } spans { lo hi }";
+
+  test.each(["{ best }", "mutation { updateDial(id: 1, input: { value: 2 }) { id } }"])(
+    "%s is an error that says that the type has changed",
+    async (operation) => {
+      await dba("alter type temper rename value 'GOOD' to 'FINE'; alter table dials alter value type date using now()");
+      onTestFinished(async () => {
+        await dba("alter type temper rename value 'FINE' to 'GOOD'; alter table dials alter value type int using 1");
+      });
+      const { errors } = await service.gql(operation);
+      expect(errors).toMatchObject([
+        { message: "the schema has changed: this field has another type", extensions: { code: "RESOURCE_NOT_FOUND" } },
+      ]);
+    },
+  );
 
   test.each([
     ["gear(id: 1)", gear(1, "rope")],

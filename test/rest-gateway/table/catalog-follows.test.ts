@@ -86,6 +86,9 @@ describe("without event triggers, the next request sees", () => {
     await expect.poll(() => failure("shelves?weight=eq.x"), SOON).toEqual([400, "22P02"]);
     await changeSilently("alter table moving.shelves alter column weight type text");
     expect(await rows("shelves?select=id&weight=eq.x")).toEqual([]);
+    await changeSilently("alter table moving.shelves alter column weight type date using now()");
+    const sent = { method: "PATCH", body: { weight: "2026-01-01" }, prefer: "return=representation" };
+    expect(await rows("shelves?select=weight&id=eq.1", sent)).toEqual([{ weight: "2026-01-01" }]);
   });
 
   test("that a column was dropped", async () => {
