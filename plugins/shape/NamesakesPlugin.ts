@@ -6,7 +6,8 @@ import { mapYielding } from "../../db/catalog/event-loop.ts";
 /**
  * Functions and types with the name of a table or view get another name, where PostGraphile would refuse to build the schema: the
  * function `planets()` beside the table `planets` is `planetsFunction`, the enum `mood` beside the view `moods` is `MoodType`. The
- * smart tag `@name` gives a better name. Of types whose names differ only in case or underscores, the second gets a number: `Thing2`.
+ * smart tag `@name` gives a better name. The type for the table `lines` is `LineRow`, because `Line` is that of PostgreSQL. Of types
+ * whose names differ only in case or underscores, the second gets a number: `Thing2`.
  */
 export const NamesakesPlugin: GraphileConfig.Plugin = {
   name: "NamesakesPlugin",
@@ -18,6 +19,10 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
         const { pgProc } = details;
         const isNamed = typeof pgProc.getTags().name === "string";
         return pgProc.isNamedLikeTable && !isNamed ? `${previous!(details)}_function` : previous!(details);
+      },
+      tableType(previous, _options, codec) {
+        const name = previous!(codec);
+        return SCHEMA_TYPES.has(name) ? `${name}Row` : name;
       },
       typeCodecName: (previous, _options, details) => numbered(previous!(details), details.pgType),
       classCodecName(previous, _options, details) {
@@ -39,6 +44,7 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
         await numberTypes(introspection, inflection);
         const typeNames = new Set([
           ...SCHEMA_TYPES,
+          ...["Cursor", "Node"],
           ...tables.map(({ relname }) => inflection.upperCamelCase(inflection.singularize(relname))),
         ]);
         await mapYielding(introspection.types, (type) => {
@@ -54,8 +60,15 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
 
 const numbered = (name: string, { namesakes }: PgType): string => (namesakes ? `${name}${namesakes + 1}` : name);
 
-/** Types that every schema has. */
-const SCHEMA_TYPES = "Boolean Cursor Float Int Mutation Node PageInfo Query String Subscription".split(" ");
+/** Types that every schema has, or has for columns, as far as tables can lead to the same names. */
+const SCHEMA_TYPES: ReadonlySet<string> = new Set(
+  [
+    "Base64EncodedBinary BigFloat BigFloatRange BigInt BigIntRange BitString Boolean Box CidrAddress Circle Date DateRange",
+    "Float Int IntRange InternetAddress Interval KeyValueHash Line LineSegment MacAddress Mutation Oid PageInfo Path Point",
+    "Polygon Query RegClass RegConfig RegDictionary RegNamespace RegOper RegOperator RegProc RegProcedure RegRole RegType",
+    "String Subscription Time",
+  ].flatMap((names) => names.split(" ")),
+);
 
 const BUILT_IN_CODECS: ReadonlySet<string> = new Set(Object.values(TYPES).map(({ name }) => name));
 

@@ -311,6 +311,24 @@ describe("with types that have the names of others", () => {
     await dba('drop table "a:b", json, "a/B"; drop type query, node; drop domain "a/b"');
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
+
+  const TYPES = [
+    "base64_encoded_binaries big_floats big_float_ranges big_ints big_int_ranges bit_strings booleans boxes cidr_addresses",
+    "circles cursors dates date_ranges floats ids ints int_ranges internet_addresses intervals key_value_hashes lines",
+    "line_segments mac_addresses mutations nodes oids page_infos paths points polygons queries reg_classes reg_types strings",
+    "subscriptions times uuids",
+  ].flatMap((names) => names.split(" "));
+
+  test("a table that is named like a type of GraphQL or PostgreSQL is served, and that type too", async () => {
+    const columns = `id int primary key, l line, p point, v interval, d date, t time, b bigint, n numeric, r daterange, i inet, o oid, x bytea`;
+    await dba(TYPES.map((name) => `create table ${name} (${columns}); grant select on ${name} to anon;`).join(" "));
+    const field = (name: string) => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+    const query = TYPES.map((name) => `${field(name)} { edges { node { id l { a { x } } v { days } b } } }`).join(" ");
+    await expect.poll(() => gql(`{ ${query} }`).then(({ errors }) => errors), POLL).toBeUndefined();
+    expect(await health()).toEqual(CURRENT);
+    expect((await gql('{ __type(name: "Line") { fields { name } } }')).data.__type.fields).toHaveLength(2);
+    await dba(TYPES.map((name) => `drop table ${name};`).join(" "));
+  });
 });
 
 describe("with a database that has nothing for callers", () => {
