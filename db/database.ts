@@ -62,7 +62,6 @@ export class Database {
   readonly #service: Transactions;
   /** The transactions of tasks, on the connections of the logins. */
   readonly #tasks: Readonly<Record<CallerLogin, Transactions>>;
-  readonly #settings: DatabaseSettings;
   #sessions: SessionSettings;
   readonly #logins: Logins;
   /** Which caller gets a connection next. */
@@ -178,7 +177,6 @@ export class Database {
 
     this.statementTimeouts = statementTimeouts;
     this.budget = budget;
-    this.#settings = settings;
     this.#sessions = settings;
     this.#logins = logins;
     this.#data = admitted("data", dbPool, dbPoolShare);
@@ -203,7 +201,7 @@ export class Database {
     this.#sessions = sessions;
     const { roles, code, textSettings } = catalog;
     const settings = sessionSettings(sessions);
-    const preRequest = preRequestOf(this.#settings, catalog);
+    const preRequest = preRequestOf(sessions, catalog);
     const rules = { roles, settings: [...settings, ...textSettings], preRequest };
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);

@@ -74,6 +74,7 @@ export function followSettings({ database, catalog, rights }: OpenCore, changed:
   database.follow(catalog.current, changed);
   catalog.rescope(scopeOf(changed));
   rights.filterLimits = changed;
+  rights.checker.decidesAlone = changed.dbPreRequest !== null;
 }
 
 const scopeOf = ({ dbSchemas: schemas, dbExtraSearchPath: extraSearchPath }: LimitedConfig) => ({

@@ -70,9 +70,10 @@ export class LiveCatalog {
     return this.current !== before;
   }
 
-  /** Serves other schemas, once they have been read. */
+  /** Serves these schemas, once they have been read, as a new catalog. */
   rescope(scope: CatalogScope): void {
     this.#options = { ...this.#options, ...scope };
+    this.#digest = null;
     this.soon();
   }
 

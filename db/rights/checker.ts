@@ -15,7 +15,7 @@ export type CheckerOptions = {
   /** Milliseconds after which a statement of a policy is cancelled. */
   readonly timeout: number;
   /** Whether a function runs before what a caller does: it may refuse the caller, and set what policies read. */
-  readonly hasPreRequest?: boolean;
+  readonly hasPreRequest: boolean;
   /** Milliseconds that the watches of a batch of changes, which are asked about together, wait for their answers. */
   readonly patience?: number;
 };
@@ -89,6 +89,8 @@ export class Inquiry {
 /** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
 export class Checker {
   readonly #options: CheckerOptions;
+  /** Whether each caller is asked about in a transaction of their own. It may change while the service runs. */
+  decidesAlone: boolean;
   /** Transactions at the same time, on connections that requests could use. A slow one never keeps others from being asked. */
   readonly #slots = { together: new Semaphore(2), alone: new Semaphore(2), slow: new Semaphore(1) };
   readonly #settings: Readonly<Record<"brief" | "long" | "admission", readonly Setting[]>>;
@@ -97,6 +99,7 @@ export class Checker {
   constructor(options: CheckerOptions) {
     const { timeout, patience = PATIENCE } = options;
     this.#options = options;
+    this.decidesAlone = options.hasPreRequest;
     this.#settings = {
       brief: settingsOf(Math.min(timeout, patience)),
       long: settingsOf(timeout),
@@ -108,19 +111,13 @@ export class Checker {
     return this.#closed.signal.aborted;
   }
 
-  /** Whether each caller is asked about in a transaction of their own. */
-  get decidesAlone(): boolean {
-    return this.#options.hasPreRequest ?? false;
-  }
-
   /**
    * Runs DB_PRE_REQUEST for a caller who subscribes. Rejects with its refusal, as transactions do. Null if there is nothing to run.
    */
   admit(identity: Identity): Promise<unknown> | null {
-    const { database, hasPreRequest } = this.#options;
-    if (!hasPreRequest) return null;
+    if (!this.decidesAlone) return null;
     const settings = { fixed: this.#settings.admission, given: [] };
-    return database.forRole(identity.caller.role).run({ ...identity, settings }, [NOTHING]);
+    return this.#options.database.forRole(identity.caller.role).run({ ...identity, settings }, [NOTHING]);
   }
 
   inquiry(manner: Manner): Inquiry {

@@ -398,7 +398,7 @@ export class KnownStatements {
 
 export const searchPathOf = (schemas: readonly string[]): string => schemas.map(quoteIdentifier).join(", ");
 
-export type SessionSettings = Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "appSettings">;
+export type SessionSettings = Pick<Config, "dbSchemas" | "dbExtraSearchPath" | "appSettings" | "dbPreRequest">;
 
 /** What all transactions of callers have, on every interface. */
 export const sessionSettings = ({ dbSchemas, dbExtraSearchPath, appSettings }: SessionSettings): readonly Setting[] => [
@@ -410,7 +410,7 @@ export const PRE_REQUEST = "DB_PRE_REQUEST";
 
 /** The call of DB_PRE_REQUEST. A name without a schema is looked up in those of the settings, whatever the search path of a transaction is. */
 export function preRequestOf(
-  { dbPreRequest, dbSchemas, dbExtraSearchPath }: Pick<Config, "dbPreRequest" | "dbSchemas" | "dbExtraSearchPath">,
+  { dbPreRequest, dbSchemas, dbExtraSearchPath }: SessionSettings,
   { schemas }: Catalog,
 ): Statement | null {
   if (dbPreRequest === null) return null;

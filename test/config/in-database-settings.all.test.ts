@@ -2,6 +2,7 @@ import jwt from "jsonwebtoken";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Service, startService } from "../../server.ts";
+import { ChannelClient } from "../support/channel-socket.ts";
 import { readConfig } from "../support/config.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -28,6 +29,7 @@ beforeAll(async () => {
     insert into api.todos values (1), (2), (3);
     create table later.plans (id int primary key);
     create function api.root() returns text language sql immutable return 'root';
+    create function api.closed() returns void language plpgsql as 'begin raise insufficient_privilege; end';
     create function api.path() returns text language sql stable return current_setting('search_path');
     create function later.path() returns text language sql stable return current_setting('search_path');
     create function public.pre_config() returns void language sql as $$
@@ -39,7 +41,7 @@ beforeAll(async () => {
     grant select on all tables in schema api, later to ${anon}, ${editor};
     grant usage on schema public to ${login};
     grant execute on function public.pre_config(), public.no_config() to ${login};
-    grant execute on function api.root(), api.path(), later.path() to ${anon}, ${editor};`);
+    grant execute on function api.root(), api.closed(), api.path(), later.path() to ${anon}, ${editor};`);
 });
 
 afterAll(async () => {
@@ -213,6 +215,25 @@ describe("after notify pgrst, 'reload config', settings in the database", () => 
     await database.owner.query(`revoke select on api.todos from ${roles.anon}`);
     expect(await started.get("todos?limit=0")).toEqual([]);
     await database.owner.query(`grant select on api.todos to ${roles.anon}`);
+  });
+
+  test("may set and remove DB_PRE_REQUEST, for channels too", async () => {
+    await set({ db_schemas: "api" });
+    const started = await start();
+    const read = () => started.get("todos?limit=0");
+    const join = async () => {
+      const channel = await new ChannelClient({ ...started, url: started.service.url } as never, "127.0.0.1").open();
+      return (await channel.ask("t", "phx_join")).status;
+    };
+    expect([await read(), await join()]).toEqual([[], "ok"]);
+    await set({ db_pre_request: "closed" });
+    await reload();
+    await expect.poll(read).toBe("401 42501");
+    expect(await join()).toBe("error");
+    await database.owner.query(`alter role ${roles.login} reset pgrst.db_pre_request`);
+    await reload();
+    await expect.poll(read).toEqual([]);
+    expect(await join()).toBe("ok");
   });
 
   test("may change the origins of CORS", async () => {

@@ -125,6 +125,7 @@ class Run {
         refreshIfStale: async () => false,
       },
       timeout: TIMEOUT,
+      hasPreRequest: false,
       patience: PATIENCE,
       filterLimits: { restMaxConditions: 1, restMaxPatterns: 1, restMaxPatternLength: 100 },
       onInternalError: (error) => this.faults.push(error),

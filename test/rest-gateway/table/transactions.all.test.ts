@@ -251,6 +251,12 @@ describe("DB_PRE_REQUEST", () => {
     expect(await checked.failure("rpc/who", { body: {}, ...does("pay") })).toEqual([402, "PT402"]);
   });
 
+  test("may refuse a stream that continues", async () => {
+    const position = (await checked.rest("notes")).headers.get("change-position")!;
+    const headers = { accept: "text/event-stream", "last-event-id": position, "x-do": "raise" };
+    expect(await checked.failure("notes", { headers })).toEqual([401, "42501"]);
+  });
+
   test("stops a write before it happens", async () => {
     expect(await checked.failure("notes", { body: { id: 1 }, ...does("raise") })).toEqual([401, "42501"]);
     expect(await checked.rows("notes")).toEqual([]);
