@@ -254,6 +254,8 @@ export type FunctionArgument = {
   readonly type: string;
   readonly shape: TypeShape;
   readonly isRequired: boolean;
+  /** SQL text of the default, if the function is variadic: Postgres takes names for such a function only with all arguments. */
+  readonly defaultText: string | null;
   readonly isVariadic: boolean;
 };
 

@@ -28,6 +28,8 @@ export type FunctionRow = {
   readonly names: readonly string[] | null;
   /** The number of trailing IN arguments with a default. */
   readonly defaults: number;
+  /** SQL texts, for a variadic function: those of all arguments, null where there is none. */
+  readonly defaultTexts: readonly (string | null)[] | null;
   readonly returns: Oid;
   readonly isSet: boolean;
   /** The estimated rows of a set; 0 when the function does not return a set. */
@@ -43,7 +45,10 @@ export const FUNCTIONS = `
   select s.name as schema, p.proname as name, p.proowner as owner, d.description as comment,
     p.provolatile as volatility, p.proconfig as settings, p.proacl::text as acl,
     coalesce(p.proallargtypes, p.proargtypes::oid[]) as types, p.proargmodes as modes, p.proargnames as names,
-    p.pronargdefaults as defaults, p.prorettype as returns, p.proretset as "isSet", p.prorows as rows, s."isServed"
+    p.pronargdefaults as defaults, case when p.provariadic <> 0 then array(
+      select pg_get_function_arg_default(p.oid, n)
+      from generate_series(1, cardinality(coalesce(p.proallargtypes, p.proargtypes::oid[]))) as n
+    ) end as "defaultTexts", p.prorettype as returns, p.proretset as "isSet", p.prorows as rows, s."isServed"
   from searched as s
   join pg_proc as p on p.pronamespace = s.oid
   left join pg_description as d on d.objoid = p.oid and d.classoid = 'pg_proc'::regclass
@@ -54,7 +59,7 @@ export const FUNCTIONS = `
     )
   order by s.position, p.proname, p.oid`;
 
-type Argument = { readonly name: string; readonly type: Oid; readonly mode: ArgumentMode };
+type Argument = Pick<FunctionArgument, "name" | "defaultText"> & { readonly type: Oid; readonly mode: ArgumentMode };
 
 const IN: readonly ArgumentMode[] = ["i", "b", "v"];
 const OUT: readonly ArgumentMode[] = ["o", "b", "t"];
@@ -97,8 +102,8 @@ export class Functions {
     });
   }
 
-  #argument({ name, type, mode }: Argument, isRequired: boolean): FunctionArgument {
-    return { name, ...this.#typeOf(type), isRequired, isVariadic: mode === "v" };
+  #argument({ name, type, mode, defaultText }: Argument, isRequired: boolean): FunctionArgument {
+    return { name, ...this.#typeOf(type), isRequired, defaultText, isVariadic: mode === "v" };
   }
 
   #result({ returns, isSet }: FunctionRow, out: readonly Argument[]): FunctionResult | null {
@@ -127,8 +132,13 @@ export class Functions {
   }
 }
 
-const argumentsOf = ({ types, modes, names }: FunctionRow): Argument[] =>
-  types.map((type, i) => ({ name: names?.[i] ?? "", type, mode: modes?.[i] ?? "i" }));
+const argumentsOf = ({ types, modes, names, defaultTexts }: FunctionRow): Argument[] =>
+  types.map((type, i) => ({
+    name: names?.[i] ?? "",
+    type,
+    mode: modes?.[i] ?? "i",
+    defaultText: defaultTexts?.[i] ?? null,
+  }));
 
 const settingsOfTransaction = (settings: readonly string[] | null): readonly Setting[] =>
   parseSettings(settings).filter(([name]) => TRANSACTION_SETTINGS.includes(name));

@@ -183,18 +183,15 @@ function writeRepeatable({ type }: FunctionArgument, value: Sql): Sql {
   return sql`array(select json_array_elements_text(${values}))::${sql.trusted(type)}`;
 }
 
-/** By name. Postgres gives a variadic argument its default only if the arguments before it have no names. */
+/** By name, and with the defaults of a variadic function, whose variadic argument comes last. */
 function writeList(values: readonly (readonly [FunctionArgument, Sql])[], all: readonly FunctionArgument[]): Sql {
-  const ordered = all.flatMap(({ name }) => values.filter(([argument]) => argument.name === name));
-  const isLeading = ordered.every(([{ name }], i) => name === all[i]!.name);
-  if (isLeading && ordered.length < all.length && all.at(-1)!.isVariadic)
-    return sql.join(
-      ordered.map(([, value]) => value),
-      ", ",
+  const absent = all.filter((each) => each.defaultText !== null && values.every(([{ name }]) => name !== each.name));
+  const defaults = absent.map((each) => [each, sql.trusted(each.defaultText!)] as const);
+  const list = [...defaults, ...values]
+    .toSorted(([a], [b]) => Number(a.isVariadic) - Number(b.isVariadic))
+    .map(
+      ([{ name, isVariadic }, value]) =>
+        sql`${isVariadic ? sql`variadic ` : sql.empty}${sql.identifier(name)} => ${value}`,
     );
-  const list = values.map(
-    ([{ name, isVariadic }, value]) =>
-      sql`${isVariadic ? sql`variadic ` : sql.empty}${sql.identifier(name)} => ${value}`,
-  );
   return sql.join(list, ", ");
 }

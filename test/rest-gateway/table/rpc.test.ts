@@ -77,6 +77,7 @@ describe("arguments:", () => {
     ["wrapped?mark=*", { mark: "*" }, "*"],
     ["wrapped?mark=*&repeat=1&words=a", { mark: "*", repeat: 1, words: ["a"] }, "*a"],
     ["wrapped?mark=*&repeat=2", { repeat: 2, mark: "*" }, "**"],
+    ["wrapped?mark=*&words=a", { mark: "*", words: ["a"] }, "*a"],
     [
       'typed?c=red&p=5&d=2024-02-29&j={"a":1}',
       { c: "red", p: 5, d: "2024-02-29", j: { a: 1 } },
