@@ -56,7 +56,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
 export function mistakeIn(error: unknown): string | null {
   const { code, message, where = "", cause } = (error ?? {}) as DatabaseErrorLike;
   const [place] = /^(?:PL\/pgSQL|SQL) function .+$/m.exec(where) ?? [];
-  if (place !== undefined && MISSING.has(code))
+  if (place !== undefined && MISSING.has(code) && !isRaised(error as DatabaseErrorLike))
     return `a mistake in the database: ${message} (${code}), in the ${place}`;
   if (code === "42P17") return `a mistake in the database: ${message} (42P17)`;
   return cause === undefined ? null : mistakeIn(cause);
@@ -117,7 +117,7 @@ export function loginRequired(refused: RefusedCredential | null): Problem {
 }
 
 /** A RAISE of a function. Its message, detail and hint are written for the client. */
-const isRaised = ({ routine }: DatabaseErrorLike): boolean => routine === "exec_stmt_raise";
+export const isRaised = ({ routine }: DatabaseErrorLike): boolean => routine === "exec_stmt_raise";
 
 /** Whether a setting of the request, such as its time zone, is refused: then each statement of the request is. */
 const isOfSetting = ({ routine }: DatabaseErrorLike): boolean => routine === "call_string_check_hook";

@@ -4,6 +4,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Logger } from "pino";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
+import { isRaised } from "../../db/errors.ts";
 import { MISSING } from "../../db/sqlstates.ts";
 import { type Failure, PRE_REQUEST } from "../../db/transaction/transaction-plan.ts";
 
@@ -31,7 +32,7 @@ export class Diagnosis {
   examine(failure: Failure): void {
     const { code } = failure.error;
     if (code === "42501") void this.#refusalOf(failure).then((line) => this.#report(line, "info"));
-    if (MISSING.has(code)) this.#report(brokenFunction(failure.error), "error");
+    if (MISSING.has(code) && !isRaised(failure.error)) this.#report(brokenFunction(failure.error), "error");
   }
 
   #report(line: string | null, level: "info" | "error"): void {

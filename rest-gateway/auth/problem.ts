@@ -1,4 +1,4 @@
-import { isReadOnly, problemOf } from "../../db/errors.ts";
+import { isRaised, isReadOnly, problemOf } from "../../db/errors.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Fault, Problem, problem } from "../../problems/problem.ts";
 
@@ -82,6 +82,5 @@ const FAULTS = new Map<string, Fault>([
   ["accounts_role_known", { field: "role", message: "role must be authenticated or admin" }],
 ]);
 
-/** A missing object or privilege, or another error of the class "syntax error or access rule violation". A trigger may refuse with 42501. */
-const isMistake = ({ code = "", routine }: DatabaseErrorLike): boolean =>
-  /^(42|3F)/.test(code) && !(code === "42501" && routine === "exec_stmt_raise");
+/** A missing object or privilege, or another error of the class "syntax error or access rule violation" that no `raise` has. */
+const isMistake = (error: DatabaseErrorLike): boolean => /^(42|3F)/.test(error.code ?? "") && !isRaised(error);

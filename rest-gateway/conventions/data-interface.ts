@@ -1,7 +1,8 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import { MISSING } from "../../db/sqlstates.ts";
+import { isRaised } from "../../db/errors.ts";
+import { type DatabaseErrorLike, MISSING } from "../../db/sqlstates.ts";
 import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
@@ -89,5 +90,8 @@ const OUTDATED_REASONS: ReadonlySet<Reason> = new Set<Reason>([
   ...(["no such column", "no such body columns", "no such type"] as const),
 ]);
 
-export const isOutdated = (error: unknown): boolean =>
-  error instanceof Problem ? OUTDATED_REASONS.has(error.reason) : MISSING.has((error as { code?: string }).code);
+export function isOutdated(error: unknown): boolean {
+  if (error instanceof Problem) return OUTDATED_REASONS.has(error.reason);
+  const raised = error as DatabaseErrorLike;
+  return MISSING.has(raised.code) && !isRaised(raised);
+}

@@ -159,6 +159,26 @@ describe.each([
   });
 });
 
+test.each(["42P01", "42602", "42999", "3F000"])(
+  "a trigger of users may refuse with %s, which it raises",
+  async (code) => {
+    await sql(`
+    create function internal.strict() returns trigger language plpgsql as
+      $$ begin raise exception 'no such club' using errcode = '${code}'; end $$;
+    create trigger strict after insert on public.users for each row execute function internal.strict()`);
+    for (const path of ["/auth/register", "/auth/v1/signup", "/users"]) {
+      const body = {
+        ...(path !== "/auth/v1/signup" && { name: "Dora" }),
+        email: "erin@example.com",
+        password: PASSWORD,
+      };
+      const { status, text } = await sendTo(service.url, `POST ${path}`, { body });
+      expect([path, Math.floor(status / 100), text]).toEqual([path, 4, expect.stringContaining("no such club")]);
+    }
+    await sql("drop function internal.strict() cascade");
+  },
+);
+
 describe("a unique column of users that is not the e-mail", () => {
   beforeAll(async () => {
     await sql("insert into public.users (name, email) values ('Once', 'once@example.com')");
