@@ -54,6 +54,8 @@ export type ReadPlan = Common & {
   readonly count: Count | null;
   /** HEAD: everything but the body. */
   readonly isBodiless: boolean;
+  /** Without the rows of tables that inherit from the table. */
+  readonly isAlone?: boolean;
 };
 
 /** An estimate is exact up to a number of rows; without that number, it is the larger of the estimate and the exact count. */

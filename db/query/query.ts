@@ -106,7 +106,7 @@ const MEASURES: ReadonlySet<string> = new Set(["analyze", "buffers", "wal"]);
 /** `more` are additional columns of the result. */
 export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
   const aliases = new Aliases();
-  const rows = writeRows(plan.rows, fromTable(plan.table, aliases), aliases);
+  const rows = writeRows(plan.rows, fromTable(plan.table, aliases, plan.isAlone), aliases);
   return writeResult(plan, {
     body: plan.isBodiless ? sql`null::json` : writeBody(plan.format, plan.rows, postgis),
     rows: writeGuardedCount(plan),

@@ -289,9 +289,10 @@ export class Aliases {
 export const tableAs = ({ schema, name }: TableName, { alias }: Scope): Sql =>
   sql`${sql.identifier(schema, name)} as ${alias}`;
 
-export function fromTable(table: TableName, aliases: Aliases): From {
+export function fromTable(table: TableName, aliases: Aliases, isAlone = false): From {
   const scope = aliases.scope();
-  return { item: tableAs(table, scope), scope, join: null };
+  const all = tableAs(table, scope);
+  return { item: isAlone ? sql`only ${all}` : all, scope, join: null };
 }
 
 /** The rows of a relation that belong to a row of `outer`. */

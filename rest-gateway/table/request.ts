@@ -26,6 +26,8 @@ export type TableRequest = {
   /** Acceptable media types, the most preferred first. */
   readonly accept: readonly MediaType[];
   readonly body: Body | null;
+  /** Whether changes follow the rows: those of tables that inherit from the table are changes of these. */
+  readonly isSnapshot?: boolean;
   /** Equal for requests that differ only in values. Names, operators, limits, preferences and body columns are part of it. */
   readonly shape: string;
 };

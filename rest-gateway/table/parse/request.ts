@@ -116,8 +116,8 @@ const texts = new WeakMap<object, string>();
  * Names are written as JSON, which contains no line break, so a name cannot imitate another line.
  */
 export function shapeOf(request: Omit<TableRequest, "shape">): string {
-  const { method, target, schema, query, preferences, range, accept, body } = request;
-  let shape = `${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
+  const { method, target, schema, query, preferences, range, accept, body, isSnapshot } = request;
+  let shape = `${isSnapshot ? "snapshot " : ""}${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
 ${textOfShared(query.select, JSON.stringify)}
 ${textOfShared(preferences, JSON.stringify)}
 ${textOfShared(accept, shapeOfAccept)}

@@ -67,6 +67,7 @@ function planRead(
     rows: new RowPlanner(catalog, request.query, rowOptions(options, format)).plan(sourceOf(table), table.name),
     count: countOf(request, options),
     isBodiless: request.method === "HEAD",
+    isAlone: request.isSnapshot === true && table.isInherited,
   };
   return mayHideRows(plan) ? { ...plan, count: countOfVisible(plan.count, options) } : plan;
 }

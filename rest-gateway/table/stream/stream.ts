@@ -61,7 +61,7 @@ const JSON_ONLY = parseAccept("application/json");
 
 /** The request for the rows. */
 export function snapshotRequest(request: TableRequest): TableRequest {
-  const rows = { ...request, accept: JSON_ONLY };
+  const rows = { ...request, accept: JSON_ONLY, isSnapshot: true };
   return { ...rows, shape: shapeOf(rows) };
 }
 

@@ -228,6 +228,18 @@ test("a stream that resumes has the present names of columns, and a gap where an
   ]);
 });
 
+test("a stream has neither the rows nor the changes of a table that inherits from its table", async () => {
+  await sql(`create table parents (id int primary key); create table heirs (primary key (id)) inherits (parents);
+    grant select on parents, heirs to anon; insert into parents values (1); insert into heirs values (2)`);
+  await expect.poll(async () => (await rest("heirs")).status, POLL).toBe(200);
+  const client = stream("parents?order=id");
+  expect((await client.take(1, "snapshot"))[0]!.data).toEqual([{ id: 1 }]);
+  await sql("insert into heirs values (3)");
+  await sql("insert into parents values (4)");
+  expect((await client.take(1, "INSERT"))[0]!.data.new).toEqual({ id: 4 });
+  expect((await rest("parents?order=id")).json).toEqual([1, 2, 3, 4].map((id) => ({ id })));
+});
+
 test("a position of another stream is a gap: the client gets the rows again", async () => {
   const client = stream("many?id=eq.7", { lastEventId: "other-1c4e8-2" });
   expect((await client.take(2)).map(({ event }) => event)).toEqual(["gap", "snapshot"]);
