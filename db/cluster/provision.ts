@@ -181,8 +181,11 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   if (rows[0]?.comment !== MADE) await client.query(`comment on role ${name} is '${MADE}'`);
   if (rows[0]?.isFixed) await checkFixed(role, login.url);
   else await client.query(passwordStatement(role, password)).catch(explain(client));
+  const inDatabase = `alter role ${name} in database ${quoteIdentifier(database)} set`;
+  await client.query(`${inDatabase} search_path = public, extensions`);
+  // The service reads some messages. Only superusers may choose their language.
   await client.query(
-    `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,
+    `do $do$ begin if (select rolsuper from pg_roles where rolname = current_user) then ${inDatabase} lc_messages = 'C'; end if; end $do$`,
   );
   await client.query(`grant connect on database ${quoteIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${quoteIdentifier(parent)} to ${name}`);

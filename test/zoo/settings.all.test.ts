@@ -34,17 +34,19 @@ testZoo(useZoo(UNUSUAL));
 const { rest, service, sql } = useRest(
   {},
   `create function public.output() returns text language sql stable return current_setting('bytea_output');
-   grant execute on function public.output to anon;`,
+   create function public.language() returns text language sql stable return current_setting('lc_messages');
+   grant execute on function public.output, public.language to anon;`,
 );
 
-test("a form that the database sets while the service runs is replaced after a reload", async () => {
+test("a form that the database sets while the service runs is replaced after a reload, and its language is not used", async () => {
   const output = async () => (await rest("rpc/output")).json;
   const { name } = service().database;
-  await sql(`alter database ${name} set bytea_output = 'escape'`);
+  await sql(`alter database ${name} set bytea_output = 'escape'; alter database ${name} set lc_messages = 'POSIX'`);
   // The connections that are opened from now on have it.
   await sql(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
   );
   await sql("notify pgrst, 'reload schema'");
   await expect.poll(output, POLL).toBe("hex");
+  expect((await rest("rpc/language")).json).toBe("C");
 });
