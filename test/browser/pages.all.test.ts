@@ -12,7 +12,7 @@ let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([
-    startTestService({ PARTS: "+site,+reference,+console", ADVISOR: "on" }),
+    startTestService({ PARTS: "+site,+reference,+console,+explorer", ADVISOR: "on" }),
     sharedBrowser(),
   ]);
 });
