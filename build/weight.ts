@@ -55,6 +55,13 @@ function roomOf(file: string): string {
 
 const linesOf = (file: string) => readFileSync(join(ROOT, file), "utf8").split("\n").length - 1;
 
+const FILES_OF_CORE = `{${PRODUCT.filter((name) => !BESIDE_THE_CORE.includes(name)).join()}}{,/**/*.ts}`;
+
+const sumOfFiles = (pattern: string) =>
+  globSync(pattern, { cwd: ROOT })
+    .filter((file) => file.endsWith(".ts"))
+    .reduce((sum, file) => sum + linesOf(file), 0);
+
 const wordsOf = (pattern: string) =>
   globSync(pattern, { cwd: ROOT }).reduce(
     (sum, file) => sum + readFileSync(join(ROOT, file), "utf8").split(/\s+/).filter(Boolean).length,
@@ -82,6 +89,7 @@ function report(rooms: Readonly<Record<string, number>>): string {
       "core, with its SQL",
       sumOf(rooms, (house) => !isTest(house) && !isBeside(house)),
     ),
+    row("  of which TypeScript", sumOfFiles(FILES_OF_CORE)),
     row(
       "parts",
       sumOf(rooms, (house) => house === "parts"),
