@@ -6,7 +6,7 @@ import { baseOf, type PortBase } from "./parts.ts";
 import { httpRoutes } from "./routes.ts";
 
 type Given = Pick<PortBase, "config" | "application" | "parts" | "onInternalError"> &
-  Pick<Core, "url" | "log" | "readMetrics">;
+  Pick<Core, "url" | "log" | "metrics" | "readMetrics">;
 
 /** What the parts of a service may use. */
 export function coreOf(app: App, given: Given): Core {
@@ -14,7 +14,7 @@ export function coreOf(app: App, given: Given): Core {
   const { auth, anonKey, versions } = app.rest;
   return {
     ...baseOf(given, given.config.adminPort === 0),
-    ...{ url: given.url, log: given.log, readMetrics: given.readMetrics },
+    ...{ url: given.url, log: given.log, metrics: given.metrics, readMetrics: given.readMetrics },
     ...{ settings, secret, opened, database, catalog, rights, changes, callers, auth, tasks, graphql, findings },
     ...{ anonKey, versions },
     pipeline: pipelines(app, given),

@@ -32,6 +32,7 @@ import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Descriptions } from "../rest-gateway/descriptions.ts";
 import type { Tasks } from "../rest-gateway/tasks/index.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { Phases } from "../telemetry/span.ts";
 
 /** What the service can do without: a folder in parts/ with a line in parts/list.ts. Every member but the first two may be absent. */
@@ -150,6 +151,8 @@ export type Core = Omit<Base, "url" | "core" | "state"> & {
   readonly url: string;
   readonly log: Logger;
   readonly settings: LiveSettings;
+  /** Where a part registers its own. */
+  readonly metrics: Metrics;
   /** The metrics of the service, as text. */
   readMetrics(): Promise<string>;
   /** From which keys of the service are derived. */

@@ -118,7 +118,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       ...{ parts, onInternalError },
     });
     gate.measure(app);
-    core = coreOf(app, { ...base, url, log, readMetrics });
+    core = coreOf(app, { ...base, url, log, metrics, readMetrics });
     opened = await openParts(core);
     if (listensLast) {
       // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.

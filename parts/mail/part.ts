@@ -4,7 +4,7 @@ import { markBrowser } from "./confirmations.ts";
 import { doneUrl } from "./done.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
-import { MailService, type OwnMails } from "./service.ts";
+import { MailService, mailOf, type OwnMails } from "./service.ts";
 import { takeCode } from "./sign-in.ts";
 import { Templates } from "./templates.ts";
 
@@ -34,6 +34,10 @@ export const mail: Part = {
   about: "e-mails: resets of passwords, confirmations, invitations, notices, and sign-in by them",
   authRoutes: MAIL_ROUTES,
   mails: createMails,
+  open({ auth, metrics }) {
+    if (auth) mailOf(auth).registerMetrics(metrics);
+    return {};
+  },
   check: ({ mailFolder }, { hasAuth }) => {
     if (hasAuth) new Templates(mailFolder);
   },

@@ -6,6 +6,7 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { CreateMails, MailData, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { type Mail, type MailKind, type MailValues, otpTypeOf } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
 import { transportSettings } from "./settings.ts";
@@ -32,6 +33,8 @@ export class MailService {
   readonly #log: Logger;
   readonly #templates: Templates;
   readonly #transport: Transport | null;
+  /** E-mails by what became of them. */
+  readonly #outcomes = new Map<string, number>();
   readonly #linkKey: Buffer;
 
   /** Throws ConfigError for a template that is not valid. */
@@ -63,6 +66,16 @@ export class MailService {
     );
   }
 
+  registerMetrics(metrics: Metrics): void {
+    metrics.counter({
+      name: "mails_total",
+      about:
+        "E-mails by outcome: sent, handed over to a hook, kept for the console, refused by the mail server, late if the link is no longer valid, dropped after twelve attempts, or repeated if one is tried again.",
+      labels: ["outcome"],
+      read: () => [...this.#outcomes].map(([outcome, value]) => ({ labels: { outcome }, value })),
+    });
+  }
+
   /** Deletes what has expired. */
   purge(): Promise<void> {
     return this.repository.purge(RETENTION);
@@ -80,6 +93,7 @@ export class MailService {
 
   /** Rejects if it is to be tried again. */
   async #run(id: string, attempts: number): Promise<void> {
+    const count = (outcome: string) => this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
     const { mailLinkTtl } = this.settings;
     const begun = await this.repository.begin(
       id,
@@ -89,15 +103,19 @@ export class MailService {
     );
     if (begun === null) return;
     const about = { mail: id, kind: begun.kind, attempts };
-    if (begun.outcome === "too late")
+    if (begun.outcome === "too late") {
+      count("late");
       return this.#log.error(about, "an e-mail was not sent in the time that its link is valid");
+    }
     try {
       const mail = this.#render(id, begun);
-      if (begun.hasHook && (await this.#handOver(mail, begun))) return;
+      if (begun.hasHook && (await this.#handOver(mail, begun))) return void count("handed over");
       const isSent = (await this.#transport?.send(mail)) ?? true;
+      count(this.#transport === null ? "kept" : isSent ? "sent" : "refused");
       if (!isSent) this.#log.error(about, "an e-mail is dropped: the mail server refuses its recipient");
     } catch (error) {
       const isLast = attempts >= MAX_ATTEMPTS;
+      count(isLast ? "dropped" : "repeated");
       const outcome = isLast ? "is dropped" : "will be tried again";
       const { message: reason } = error as Error;
       this.#log[isLast ? "error" : "warn"]({ ...about, reason }, `an e-mail cannot be sent, and ${outcome}`);

@@ -44,7 +44,7 @@ const hurry = ({ database }: TestService) =>
 const refusal = (responseCode: number) => Object.assign(new Error("not now"), { responseCode });
 
 const mails = await startMailServer();
-const service = await start(mails.settings, afterAll);
+const service = await start({ ...mails.settings, METRICS: "on" }, afterAll);
 
 describe("a mail server that refuses", () => {
   test("for now is tried again later, with the same link and Message-ID, until the e-mail is sent once", async () => {
@@ -107,6 +107,14 @@ describe("a mail server that refuses", () => {
     await expect.poll(async () => await jobsOf(service), POLL).toEqual([]);
     const { rows } = await service.database.owner.query("select from auth_private.one_time_tokens");
     expect([rows, mails.mails]).toEqual([[], []]);
+  });
+
+  test("is seen in the metrics", async () => {
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    const counted = [...text.matchAll(/^content_service_mails_total\{outcome="(.+)"\} (\d+)$/gm)];
+    expect(Object.fromEntries(counted.map(([, outcome, count]) => [outcome, Number(count)]))).toEqual({
+      ...{ sent: 1, repeated: 3, refused: 1, late: 2 },
+    });
   });
 });
 
