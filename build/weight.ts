@@ -18,10 +18,10 @@ const ROOT = join(import.meta.dirname, "..");
 const BUDGET = join(ROOT, "build/weight.json");
 
 /** These are no part of the service that runs on another database. */
-const BESIDE_THE_CORE = ["demo", "template", "cli", "kit", "build", "deploy", "parts"];
+const BESIDE_THE_CORE = ["demo", "template", "cli", "build", "deploy", "parts"];
 const TESTS = ["test", "bench"];
 const PRODUCT = [
-  ...["app", "cache", "config", "db", "graphql", "gate", "identity", "pages", "plugins", "problems", "realtime"],
+  ...["app", "cache", "config", "db", "graphql", "gate", "identity", "kit", "pages", "plugins", "problems", "realtime"],
   ...["rest-gateway", "service", "telemetry", "server.ts", ...BESIDE_THE_CORE],
 ];
 
