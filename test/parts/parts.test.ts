@@ -53,7 +53,7 @@ test.each([
   expect(await names(parts, { DATABASE_URL, JWT_SECRET })).toEqual(other);
 });
 
-test("a name that no part has, and one that is left out although a part that is named needs it, stop the start", async () => {
+test("PARTS stops the start if it has an unknown name, or leaves out a part that a named one needs", async () => {
   await expect(names("+consol")).rejects.toThrow(
     "PARTS names consol, which is not a part; the parts are mail, console, site",
   );
@@ -156,7 +156,7 @@ test.each([
   ["doctor federated", doctor, ["federated"]],
   ["documents check", documents, ["check"]],
 ])(
-  "the command %s ends with exit code 2 if PARTS leaves out a part that one which it opens needs",
+  "the command %s ends with exit code 2 if PARTS leaves out a part that a named one needs",
   async (_, command, args) => {
     const folder = mkdtempSync(join(tmpdir(), "documents-"));
     writeFileSync(join(folder, "all.json"), JSON.stringify({ all: "{ __typename }" }));
