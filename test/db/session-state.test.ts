@@ -200,14 +200,23 @@ const ENDINGS = {
 
 const keys = <T extends object>(object: T) => Object.keys(object) as (keyof T)[];
 
+/**
+ * Whether PostgreSQL survives it: an immutable function of constants runs while its statement is planned, and if it deallocates that
+ * statement, the server reads freed memory and crashes (seen with 18 and 15).
+ */
+const isSafe = ({ actions, place }: { actions: (keyof typeof ACTIONS)[]; place: keyof typeof PLACES }) =>
+  place !== "immutable function" || !actions.some((action) => action === "deallocate" || action === "replaced");
+
 test("nothing that code does survives its transaction, wherever it is called and however the transaction ends", async () => {
   const db = database().open();
   db.transactions.follow(code);
-  const sample = fc.record({
-    actions: fc.uniqueArray(fc.constantFrom(...keys(ACTIONS)), { minLength: 1, maxLength: 4 }),
-    place: fc.constantFrom(...keys(PLACES)),
-    ending: fc.constantFrom(...keys(ENDINGS)),
-  });
+  const sample = fc
+    .record({
+      actions: fc.uniqueArray(fc.constantFrom(...keys(ACTIONS)), { minLength: 1, maxLength: 4 }),
+      place: fc.constantFrom(...keys(PLACES)),
+      ending: fc.constantFrom(...keys(ENDINGS)),
+    })
+    .filter(isSafe);
   await fc.assert(
     fc.asyncProperty(sample, async ({ actions, place, ending }) => {
       await ENDINGS[ending](db, acting(actions), PLACES[place]).catch(() => {});
