@@ -26,6 +26,7 @@ export const PARTS: readonly ListedPart[] = [
     settings: async () => (await import("./supabase-paths/settings.ts")).SUPABASE_PATHS,
   },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
+  { name: "tasks", load: async () => (await import("./tasks/part.ts")).tasks },
   {
     name: "mail",
     load: async () => (await import("./mail/part.ts")).mail,

@@ -33,7 +33,7 @@ import { applicationRouters, type Route, routesOf } from "./routes/route.ts";
 import { TableInterface } from "./table/index.ts";
 import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
-import type { Tasks } from "./tasks/index.ts";
+import type { Tasks } from "./tasks/tasks.ts";
 
 type RestSettings = Config & DatabaseLimits & RestLimits & HttpLimits;
 

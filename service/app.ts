@@ -29,7 +29,6 @@ import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
 import { tableErrors } from "../rest-gateway/table/send.ts";
-import { createTasks } from "../rest-gateway/tasks/index.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
@@ -187,7 +186,7 @@ async function createContext(opened: OpenedDatabase, options: ContextOptions) {
     ...{ logins, listenUrl, metrics, onLimit, onConnectionError, log },
     anonymousRoles: [anonymousRole, ...editors],
   });
-  const { instance: number, logsAdvice: logs } = opened;
+  const { instance: number, logsAdvice: logs, tasksUrl } = opened;
   const instances = new Instances({
     ...{ number, logs, log },
     replacesAnother: config.takeover !== "",
@@ -211,13 +210,12 @@ async function createContext(opened: OpenedDatabase, options: ContextOptions) {
   const ofParts = authPartsOf(parts, config);
   const forAuth = { ...ofParts, settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const serviceDatabase = database.forRole("service_role");
-  const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
+  const forMail = { url, mailFolder: application.mailFolder, hasTasks: tasksUrl !== null };
   const auth = config.hasAuth
     ? createAuth({ ...forAuth, ...forMail, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
     : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
-  const { tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");
   const shared = { database, addressOf, isStillCaller, log, onConnectionError };
@@ -228,7 +226,8 @@ async function createContext(opened: OpenedDatabase, options: ContextOptions) {
     addressKey,
     ...shared,
   };
-  const tasks = tasksUrl === null ? null : createTasks({ ...forTasks, url: tasksUrl });
+  const createTasks = parts.find((part) => part.tasks)?.tasks;
+  const tasks = (tasksUrl !== null && createTasks?.({ ...forTasks, url: tasksUrl })) || null;
   if (tasks === null && application.tasks.length > 0) log.warn(TASKS_NOT_RUN);
   if (!opened.hasServiceKey) callers.refuseServiceKey();
   callers.registerMetrics(metrics);

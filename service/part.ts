@@ -31,7 +31,7 @@ import type { CreateMails } from "../rest-gateway/auth/mail/mails.ts";
 import type { CreatePasskeys } from "../rest-gateway/auth/passkeys/passkeys.ts";
 import type { RoutedAuth, Routes } from "../rest-gateway/auth/route.ts";
 import type { Descriptions } from "../rest-gateway/descriptions.ts";
-import type { Tasks } from "../rest-gateway/tasks/index.ts";
+import type { CreateTasks, Tasks } from "../rest-gateway/tasks/tasks.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Phases } from "../telemetry/span.ts";
 
@@ -68,6 +68,8 @@ export type Part = {
   /** What signs users in at identity providers, those of the kinds of all parts. */
   readonly federated?: CreateFederated;
   readonly diagnoseProvider?: DiagnoseProvider;
+  /** What runs requests that clients do not wait for, and the tasks of the application. */
+  readonly tasks?: CreateTasks;
   /** What sends e-mails, and signs in by them. */
   readonly mails?: CreateMails;
   /** What creates and verifies passkeys. */

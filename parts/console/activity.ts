@@ -2,7 +2,7 @@ import { type Advice, LEVELS } from "../../db/findings/finding.ts";
 import { SLOW } from "../../db/transaction/execution.ts";
 import { type Html, html } from "../../gate/pages/html.ts";
 import type { KeptMail } from "../../rest-gateway/auth/mail/mails.ts";
-import type { FailedTask } from "../../rest-gateway/tasks/task-repository.ts";
+import type { FailedTask } from "../../rest-gateway/tasks/tasks.ts";
 import { PREFIX } from "../../telemetry/metrics.ts";
 import { LOOKS } from "./access.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";

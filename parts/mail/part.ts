@@ -31,6 +31,7 @@ const createMails: CreateMails = (options): OwnMails => {
 
 export const mail: Part = {
   name: "mail",
+  needs: ["tasks"],
   about: "e-mails: resets of passwords, confirmations, invitations, notices, and sign-in by them",
   authRoutes: MAIL_ROUTES,
   mails: createMails,

@@ -1,6 +1,6 @@
 import type { Config } from "../../config/config.ts";
 
-export type AllTaskLimits = Readonly<ReturnType<typeof taskLimits>>;
+export type TaskLimits = Readonly<ReturnType<typeof taskLimits>>;
 
 /** Numbers of tasks that no operator has a reason to change. Clients are users, or IP addresses of anonymous callers. */
 export const taskLimits = ({ taskConcurrency, workers }: Pick<Config, "taskConcurrency" | "workers">) => ({

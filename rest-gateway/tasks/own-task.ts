@@ -1,14 +1,11 @@
-import { type Task as JobHandler, type ParsedCronItem, parseCronItems, type TaskList } from "graphile-worker";
+import { type ParsedCronItem, parseCronItems } from "graphile-worker";
 import type { Logger } from "pino";
-import type { Caller } from "../../db/caller.ts";
-import type { Database } from "../../db/database.ts";
-import { type Db, dbOf } from "../../db/queries.ts";
-import { NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Db } from "../../db/queries.ts";
+
+/** What the log of a start says of an application with tasks where there are none. */
+export const TASKS_NOT_RUN = "the tasks of the application are not run: they need the module and the part tasks";
 
 /** Work of an application that no client waits for. SQL adds it with `tasks.run('digest', '{"user": 7}')`. */
-/** What the log of a start says of an application with tasks without the module `tasks`. */
-export const TASKS_NOT_RUN = "the tasks of the application are not run: they need the module tasks";
-
 export type OwnTask<Payload = any> = {
   /** Letters, digits, `-` and `_`. */
   readonly name: string;
@@ -28,10 +25,11 @@ export type TaskContext = {
   readonly signal: AbortSignal;
 };
 
-const MAX_ATTEMPTS = 25;
+/** How often a task is tried that does not say it. */
+export const MAX_ATTEMPTS = 25;
 
 /** What graphile-worker calls the task. Other names are those of the service. */
-const jobName = (name: string) => `app:${name}`;
+export const jobName = (name: string) => `app:${name}`;
 
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 
@@ -53,39 +51,3 @@ export const cronItemsOf = (tasks: readonly OwnTask[]): ParsedCronItem[] =>
       cron === undefined ? [] : [{ task: jobName(name), match: cron, options: { maxAttempts } }],
     ),
   );
-
-type HandlerOptions = { readonly database: Pick<Database, "forTask">; readonly log: Logger };
-
-/** The tasks as graphile-worker runs them. */
-export const handlersOf = (tasks: readonly OwnTask[], options: HandlerOptions): TaskList =>
-  Object.fromEntries(tasks.map((task) => [jobName(task.name), handlerOf(task, options)]));
-
-const SERVICE: Caller = { role: "service_role", claims: { role: "service_role" }, expiresAt: null, refused: null };
-
-function handlerOf({ name, maxAttempts = MAX_ATTEMPTS, run }: OwnTask, { database, log }: HandlerOptions): JobHandler {
-  return async (payload, { job: { attempts }, abortSignal }) => {
-    const signal = abortSignal ?? new AbortController().signal;
-    const db = dbOf((statements) =>
-      database
-        .forTask(SERVICE.role)
-        .run({ caller: SERVICE, request: NO_REQUEST }, statements, { signal, isOfRole: true }),
-    );
-    try {
-      await run(withoutCron(payload), { db, log: log.child({ task: name }), signal });
-    } catch (err) {
-      // The job of a task that was stopped is put back, and its attempt is not one of them.
-      const isLast = attempts >= maxAttempts && !signal.aborted;
-      if (!isLast) {
-        log.warn({ err, task: name, attempts }, "a task of the application has failed and will be repeated");
-        throw err;
-      }
-      log.error({ err, task: name, attempts }, "a task of the application has failed");
-    }
-  };
-}
-
-/** graphile-worker adds the time to the payload of jobs of its cron. */
-const withoutCron = (payload: unknown): unknown =>
-  typeof payload === "object" && payload !== null && "_cron" in payload
-    ? Object.fromEntries(Object.entries(payload).filter(([key]) => key !== "_cron"))
-    : payload;

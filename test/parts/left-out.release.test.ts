@@ -73,6 +73,7 @@ test.each(PARTS.map(({ name }) => name))("without the part %s, the rest compiles
   });
   const aggregates = await query("{ articles { aggregates { count } } }");
   expect(aggregates).toHaveProperty(name === "graphql-extras" ? "errors" : "data");
+  expect(await statusOf("/tasks")).toBe(name === "tasks" ? 404 : 401);
   expect(await statusOf("/openapi.json")).toBe(name === "openapi" ? 404 : 200);
   for (const path of part.paths ?? []) expect([path, await statusOf(path.replace("/*", ""))]).toEqual([path, 404]);
   for (const key of Object.keys(part.authRoutes ?? {})) {

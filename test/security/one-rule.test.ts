@@ -32,14 +32,14 @@ const PLACES = [
   "graphql/execute/engine.ts",
   "kit/test.ts",
   "parts/advisor/why/row-access.ts",
+  "parts/tasks/own-handlers.ts",
+  "parts/tasks/repository.ts",
+  "parts/tasks/tasks.ts",
   "realtime/channel-access.ts",
   "realtime/message-policies.ts",
   "rest-gateway/resources/runner.ts",
   "rest-gateway/routes/route.ts",
   "rest-gateway/table/index.ts",
-  "rest-gateway/tasks/index.ts",
-  "rest-gateway/tasks/own-task.ts",
-  "rest-gateway/tasks/task-repository.ts",
   "service/app.ts",
 ];
 

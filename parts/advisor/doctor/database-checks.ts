@@ -283,12 +283,14 @@ async function* checkExtensions(client: pg.Client, { migrate }: Config): Checks 
   else yield ok("pg_trgm is available");
 }
 
-async function* checkSettings(url: string, { config, application }: Configured): Checks {
+async function* checkSettings(url: string, configured: Configured): Checks {
+  const { config, application } = configured;
+  const parts = await openParts(configured);
   const inDatabase = config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).ignored : [];
   const warnings = [
     ...(config.ignored.length > 0 ? [`${WITHOUT_EFFECT}: ${config.ignored.join(", ")}`] : []),
     ...(inDatabase.length > 0 ? [`${WITHOUT_EFFECT_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),
-    ...(application.tasks.length > 0 && !config.hasTasks ? [TASKS_NOT_RUN] : []),
+    ...(application.tasks.length > 0 && !(config.hasTasks && parts.some(({ tasks }) => tasks)) ? [TASKS_NOT_RUN] : []),
   ];
   const shortage = await withClient(config.databaseDirectUrl || url, (direct) => shortageOf(direct, config));
   if (shortage?.stops === "requests") yield error(shortage.message);

@@ -1,5 +1,5 @@
 import { MAX_LIMIT } from "../../../rest-gateway/conventions/paging.ts";
-import { PAGE_SIZE, STATUSES } from "../../../rest-gateway/tasks/endpoint.ts";
+import { PAGE_SIZE, STATUSES } from "../../../rest-gateway/tasks/tasks.ts";
 import type { JsonSchema, PathItem } from "../document.ts";
 import {
   arrayOf,

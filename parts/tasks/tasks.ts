@@ -1,69 +1,24 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { TaskList } from "graphile-worker";
-import type { Logger } from "pino";
-import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
-import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
-import type { AddressReader } from "../../gate/pipeline/exchange.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
-import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
-import { prefixOf } from "../conventions/version.ts";
+import { answerOf } from "../../rest-gateway/conventions/endpoint.ts";
+import { prefixOf } from "../../rest-gateway/conventions/version.ts";
+import { cronItemsOf } from "../../rest-gateway/tasks/own-task.ts";
+import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "../../rest-gateway/tasks/task-handler.ts";
+import type { CreateTasks, TaskOptions, Tasks } from "../../rest-gateway/tasks/tasks.ts";
 import { acceptedBody, TaskEndpoint, taskUrl } from "./endpoint.ts";
-import type { AllTaskLimits } from "./limits.ts";
-import { cronItemsOf, handlersOf, type OwnTask } from "./own-task.ts";
+import { handlersOf } from "./own-handlers.ts";
 import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
+import { CallerTaskRepository, TaskRepository } from "./repository.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
-import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
-import { CallerTaskRepository, type FailedTask, type TaskLimits, TaskRepository } from "./task-repository.ts";
 import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
-
-export type TaskSettings = TaskLimits &
-  QueueOptions["settings"] &
-  Pick<Config, "taskConcurrency" | "drainTimeout"> &
-  Pick<AllTaskLimits, "taskRetention" | "taskAnonymousRetention">;
-
-type TaskOptions = {
-  readonly settings: TaskSettings;
-  /** The tasks of the application. */
-  readonly own: readonly OwnTask[];
-  /** The tasks of other parts of the service, such as e-mails. */
-  readonly ofService: TaskList;
-  readonly database: Pick<Database, "forRole" | "forTask">;
-  /** A direct connection string of a login that may become tasks_owner. */
-  readonly url: string;
-  readonly addressOf: AddressReader;
-  /** Hashes the IP addresses of anonymous callers. The same for all processes. */
-  readonly addressKey: Buffer;
-  /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
-  isStillCaller(caller: Caller): Promise<boolean>;
-  readonly log: Logger;
-  readonly onConnectionError: (error: Error) => void;
-};
-
-/** Asynchronous work: requests whose clients do not wait for the result. */
-export type Tasks = TaskQueue & {
-  /** `/tasks` */
-  readonly endpoint: Endpoint;
-  /** Call this before `start`. */
-  register(kinds: keyof typeof KINDS, handler: TaskHandler<unknown>): void;
-  registerMetrics(metrics: Metrics): void;
-  /** The number of tasks that wait, in all processes. */
-  countWaiting(): Promise<number>;
-  /** The newest tasks and jobs of all processes whose last attempt has failed. */
-  failed(limit: number): Promise<readonly FailedTask[]>;
-  /** Begins to run tasks, unless `taskConcurrency` is 0. Rejects if the database can't be reached. */
-  start(): Promise<void>;
-  /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
-  close(): Promise<void>;
-};
 
 /** Connections in addition to one per running task: for LISTEN, for the heartbeat and for the repository. */
 const MORE_CONNECTIONS = 3;
 
-export function createTasks(options: TaskOptions): Tasks {
+export const createTasks: CreateTasks = (options) => {
   const { settings, database, addressOf, addressKey } = options;
   const handlers = new Map<TaskKind, TaskHandler<unknown>>();
   const repository = new CallerTaskRepository(database, settings);
@@ -84,7 +39,7 @@ export function createTasks(options: TaskOptions): Tasks {
       return closed;
     },
   };
-}
+};
 
 /** The worker of this process, with its connections. */
 function createWorker(
@@ -122,12 +77,8 @@ function createWorker(
   };
 }
 
-type QueueOptions = {
+type QueueOptions = Pick<TaskOptions, "settings" | "addressOf" | "addressKey"> & {
   readonly repository: Pick<CallerTaskRepository, "add">;
-  readonly settings: TaskLimits & Pick<Config, "dbAnonRole" | "taskAnonymous" | "apiV1Status">;
-  readonly addressOf: AddressReader;
-  /** Hashes IP addresses. */
-  readonly addressKey: Buffer;
 };
 
 function taskQueue({ repository, settings, addressOf, addressKey }: QueueOptions): TaskQueue {

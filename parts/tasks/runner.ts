@@ -6,10 +6,15 @@ import { every } from "../../db/repeat.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
+import { problemBody, restAnswer } from "../../rest-gateway/conventions/problem.ts";
+import type {
+  CallerTransactions,
+  ErrorResponse,
+  TaskHandler,
+  TaskKind,
+} from "../../rest-gateway/tasks/task-handler.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { problemBody, restAnswer } from "../conventions/problem.ts";
-import type { CallerTransactions, ErrorResponse, TaskHandler, TaskKind } from "./task-handler.ts";
-import { CHECK_CLIENT, type TaskAttempt, type TaskRepository } from "./task-repository.ts";
+import { CHECK_CLIENT, type TaskAttempt, type TaskRepository } from "./repository.ts";
 
 export type RunnerOptions = {
   readonly repository: TaskRepository;

@@ -1,7 +1,7 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
 import { addressReader } from "../../../gate/pipeline/exchange.ts";
-import { createTasks } from "../../../rest-gateway/tasks/index.ts";
+import { createTasks } from "../../../parts/tasks/tasks.ts";
 import { openCore } from "../../../service/core.ts";
 import { withLimits } from "../../../service/limits.ts";
 import { readConfig } from "../../support/config.ts";

@@ -1,15 +1,19 @@
 import type { Identity } from "../../db/transaction/identity.ts";
 import { problem } from "../../problems/problem.ts";
-import { contentTag } from "../conventions/conditional.ts";
-import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
-import { answerList, parsePaging } from "../conventions/paging.ts";
-import { isUuid } from "../conventions/parameters.ts";
-import { badParameter, invalidId } from "../conventions/problem.ts";
+import { contentTag } from "../../rest-gateway/conventions/conditional.ts";
+import {
+  answerOf,
+  type Endpoint,
+  type EndpointRequest,
+  type RestAnswer,
+} from "../../rest-gateway/conventions/endpoint.ts";
+import { answerList, parsePaging } from "../../rest-gateway/conventions/paging.ts";
+import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
+import { badParameter, invalidId } from "../../rest-gateway/conventions/problem.ts";
+import { PAGE_SIZE, STATUSES } from "../../rest-gateway/tasks/tasks.ts";
 import { taskHasEnded } from "./problem.ts";
-import type { CallerTaskRepository, TaskState } from "./task-repository.ts";
+import type { CallerTaskRepository, TaskState } from "./repository.ts";
 
-export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
-export const PAGE_SIZE = 20;
 const LIST_PARAMETERS = ["page", "limit", "status"];
 /** Seconds until a client should request the state of an unfinished task again. */
 const RETRY_SECONDS = "1";

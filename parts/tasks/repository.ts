@@ -3,8 +3,9 @@ import type { Database } from "../../db/database.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { RawRow } from "../../db/wire/connection.ts";
 import { contextOf } from "../../gate/pipeline/exchange.ts";
-import type { AllTaskLimits } from "./limits.ts";
-import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
+import type { TaskLimits } from "../../rest-gateway/tasks/limits.ts";
+import type { NewTask, StoredRequest, Task, TaskKind } from "../../rest-gateway/tasks/task-handler.ts";
+import type { FailedTask } from "../../rest-gateway/tasks/tasks.ts";
 
 /** The state of a task, without its result. Times are ISO 8601. */
 export type TaskState = {
@@ -17,15 +18,6 @@ export type TaskState = {
   /** If the task has failed: `status` and the members of the error response. */
   readonly error: object | null;
 };
-
-export type TaskLimits = Pick<
-  AllTaskLimits,
-  | "taskConcurrencyPerOwner"
-  | "taskMaxPending"
-  | "taskMaxResultBytes"
-  | "taskMaxStoredBytesPerOwner"
-  | "taskMaxStoredBytes"
->;
 
 /** Why a task is not added. */
 export type Unadded = "too many" | "own storage full" | "storage full";
@@ -120,19 +112,6 @@ type BegunTask = {
   readonly request: StoredRequest;
   readonly run: number;
   readonly attempts: number;
-};
-
-/** A task or a job whose last attempt has failed. */
-export type FailedTask = {
-  /** The kind, such as `function`, or `app:digest` for a job. */
-  readonly name: string;
-  /** A user's id, or a role; null for jobs. */
-  readonly owner: string | null;
-  readonly at: Date;
-  readonly attempts: number;
-  /** Null if there is no further attempt. */
-  readonly next: Date | null;
-  readonly error: string;
 };
 
 /** `perform` is the job of a task, which has an owner. */

@@ -12,8 +12,8 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
 import { every, type Repetition } from "../../db/repeat.ts";
+import type { TaskRepository } from "./repository.ts";
 import type { TaskRunner } from "./runner.ts";
-import type { TaskRepository } from "./task-repository.ts";
 
 type WorkerOptions = {
   readonly pool: pg.Pool;
