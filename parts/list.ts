@@ -17,6 +17,7 @@ export const PARTS: readonly ListedPart[] = [
   { name: "graphql-extras", load: async () => (await import("./graphql-extras/part.ts")).graphqlExtras },
   {
     name: "supabase-auth",
+    modules: ["auth"],
     load: async () => (await import("./supabase-auth/part.ts")).supabaseAuth,
     settings: async () => (await import("./supabase-auth/settings.ts")).SUPABASE_AUTH,
   },
@@ -26,17 +27,19 @@ export const PARTS: readonly ListedPart[] = [
     settings: async () => (await import("./supabase-paths/settings.ts")).SUPABASE_PATHS,
   },
   { name: "advisor", load: async () => (await import("./advisor/part.ts")).advisor, commands: advisorCommands },
-  { name: "tasks", load: async () => (await import("./tasks/part.ts")).tasks },
+  { name: "tasks", modules: ["tasks"], load: async () => (await import("./tasks/part.ts")).tasks },
   {
     name: "mail",
+    modules: ["auth", "tasks"],
     load: async () => (await import("./mail/part.ts")).mail,
     commands: mailCommands,
     settings: async () => (await import("./mail/settings.ts")).MAIL,
   },
-  { name: "federated", load: async () => (await import("./federated/part.ts")).federated },
-  { name: "saml", load: async () => (await import("./saml/part.ts")).saml },
+  { name: "federated", modules: ["auth"], load: async () => (await import("./federated/part.ts")).federated },
+  { name: "saml", modules: ["auth"], load: async () => (await import("./saml/part.ts")).saml },
   {
     name: "passkeys",
+    modules: ["auth"],
     load: async () => (await import("./passkeys/part.ts")).passkeys,
     settings: async () => (await import("./passkeys/settings.ts")).PASSKEYS,
   },
@@ -45,5 +48,9 @@ export const PARTS: readonly ListedPart[] = [
   { name: "reference", isForDevelopment: true, load: async () => (await import("./reference/part.ts")).reference },
   { name: "explorer", isForDevelopment: true, load: async () => (await import("./explorer/part.ts")).explorer },
   { name: "console", isForDevelopment: true, load: async () => (await import("./console/part.ts")).console },
-  { name: "account-pages", load: async () => (await import("./account-pages/part.ts")).accountPages },
+  {
+    name: "account-pages",
+    modules: ["auth"],
+    load: async () => (await import("./account-pages/part.ts")).accountPages,
+  },
 ];

@@ -3,6 +3,7 @@ import { placeOf } from "../app/origin.ts";
 import type { Commands } from "../config/command.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import type { DeclaredSettings } from "../config/declared.ts";
+import type { ModuleName } from "../config/modules.ts";
 import { type ChoosablePart, isPartOpen } from "../config/parts.ts";
 import type { ProviderKind } from "../config/provider-entry.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
@@ -17,6 +18,8 @@ import type { Base, Core, OpenPart, Part, PartPage } from "./part.ts";
 export type ListedPart = ChoosablePart & {
   /** A part that is not open is not loaded. */
   load(): Promise<Part>;
+  /** The modules of the database that it uses. */
+  readonly modules?: readonly ModuleName[];
   /** The commands that it brings, whether it is open or not. */
   readonly commands?: Commands;
   /** Loads the settings that it declares, whether it is open or not. */

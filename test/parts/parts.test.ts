@@ -143,9 +143,14 @@ test("the modules of pages import each other as browsers load them: all are at /
 test("the command parts lists all, with what is open", async () => {
   const { stdout, exitCode } = await outcomeOf(partsCommand([], { PARTS: "-console", SETTINGS_FILE: "" }));
   expect(exitCode).toBe(0);
-  expect(stdout.split("\n")[0]).toMatch(/^part +state +for +serves$/);
+  expect(stdout.split("\n")[0]).toMatch(/^part +state +modules +for +serves$/);
   for (const { name } of PARTS)
-    expect(stdout).toMatch(new RegExp(`^${name} +${name === "console" ? "not open" : "open"} +\\w+ +\\S`, "m"));
+    expect(stdout).toMatch(
+      new RegExp(`^${name} +${name === "console" ? "not open" : "open"} .*(everywhere|development) +\\S`, "m"),
+    );
+  expect(stdout).toMatch(/^mail +open +auth, tasks +everywhere/m);
+  const ofDatabase = await outcomeOf(partsCommand([], { DATABASE_URL: database.url, SETTINGS_FILE: "" }));
+  expect(ofDatabase.stdout).toMatch(/^mail +open +auth \d+\.\d+\.\d+\S*, tasks \d+\.\d+\.\d+\S* +everywhere/m);
   expect(await outcomeOf(partsCommand(["console"]))).toMatchObject({ exitCode: 2 });
   expect((await outcomeOf(partsCommand(["--help"]))).stdout).toContain("npx content-service parts");
 });
