@@ -12,7 +12,7 @@ import type { Finding } from "../db/findings/finding.ts";
 import type { Findings } from "../db/findings/findings.ts";
 import type { LiveSettings } from "../db/follow/live-settings.ts";
 import type { Rights } from "../db/rights/rights.ts";
-import type { Link } from "../gate/pages/html.ts";
+import type { Html, Link } from "../gate/pages/html.ts";
 import type { IconName } from "../gate/pages/icons.ts";
 import type {
   AlwaysOnInterface,
@@ -78,6 +78,8 @@ export type Part = {
   check?(application: Pick<Application, "mailFolder">, config: Config): void;
   /** Operations that run on this schema, for pages. */
   examples?(schema: GraphQLSchema): Promise<readonly Example[]>;
+  /** Its pages of the console. */
+  consolePages?(core: Core): readonly ConsolePage[];
   /** Serves its paths from the first moment, while the service starts and stops too, and on ADMIN_PORT. */
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */
@@ -118,6 +120,14 @@ export type PartPage = Link & {
   readonly banner?: string;
   /** The path at which a service key signs in, from the fragment of the URL. */
   readonly signIn?: string;
+};
+
+/** A page of the console, for operators, at a path below `/console`. */
+export type ConsolePage = Link & {
+  readonly icon: IconName;
+  render(query: URLSearchParams): Promise<Html>;
+  /** What the page Activity shows of it. */
+  newest?(): Promise<Html>;
 };
 
 export type OpenPart = {

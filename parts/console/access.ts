@@ -4,11 +4,11 @@ import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
 import { policiesFor } from "../../db/catalog/policies.ts";
 import type { Advice, Finding } from "../../db/findings/finding.ts";
 import { type Html, html, type Value } from "../../gate/pages/html.ts";
+import { records } from "../../gate/pages/table.ts";
 import { selectField } from "./caller-form.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";
 import { POLICY_CELLS, policyCells } from "./rights.ts";
-import { records } from "./table.ts";
 
 export type AccessOptions = {
   catalog(): Catalog;

@@ -1,19 +1,17 @@
 import { type Advice, LEVELS } from "../../db/findings/finding.ts";
 import { SLOW } from "../../db/transaction/execution.ts";
 import { type Html, html } from "../../gate/pages/html.ts";
-import type { KeptMail } from "../../rest-gateway/auth/mail/mails.ts";
+import { records, stampOf } from "../../gate/pages/table.ts";
 import type { FailedTask } from "../../rest-gateway/tasks/tasks.ts";
 import { PREFIX } from "../../telemetry/metrics.ts";
 import { LOOKS } from "./access.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View, ViewInput } from "./console.ts";
 import { EVENTS, latestEvents } from "./events.ts";
-import { MAIL, mailsTable } from "./mail.ts";
 import { parseMetrics } from "./metrics-text.ts";
 import { countText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import type { Activity, SlowTransaction, StatementStatistics } from "./statements.ts";
-import { records, stampOf } from "./table.ts";
 
 export type ActivityOptions = {
   /** Null where the advisor is off, or has not run yet. */
@@ -26,8 +24,8 @@ export type ActivityOptions = {
   waitingTasks(): Promise<number | null>;
   /** The newest tasks whose last attempt has failed. */
   failedTasks(limit: number): Promise<readonly FailedTask[]>;
-  /** The newest e-mails that are kept instead of sent; null if they are sent, or if there are none. */
-  readonly mails: ((total: number) => Promise<readonly KeptMail[]>) | null;
+  /** What the pages of parts show here. */
+  readonly ofParts: readonly (() => Promise<Html>)[];
   /** Null if users do not sign in at the service. */
   readonly send: SendRequest | null;
 };
@@ -38,19 +36,19 @@ const MAX_LATEST = 8;
 const MAX_TEXT = 1000;
 const MAX_ERROR = 300;
 
-/** `/console/activity`: what was slow, what the advisor finds, and the newest security events, tasks and e-mails. */
+/** `/console/activity`: what was slow, what the advisor finds, and the newest security events, tasks and what parts add. */
 export const activityView = (options: ActivityOptions): View => ({
   path: ACTIVITY,
   name: "Activity",
   icon: "activity",
   async render(input) {
-    const [{ statistics }, text, waiting, failed, events, mails] = await Promise.all([
+    const [{ statistics }, text, waiting, failed, events, ofParts] = await Promise.all([
       options.activity(),
       options.metrics(),
       options.waitingTasks(),
       options.failedTasks(MAX_LATEST),
       options.send && eventsPart(options.send, input),
-      options.mails?.(MAX_LATEST) ?? null,
+      Promise.all(options.ofParts.map((newest) => newest())),
     ]);
     return html`
 <h1>Activity</h1>
@@ -60,7 +58,7 @@ ${slowPart(options.slow())}
 ${statistics === null ? html`<p class="muted">With the extension <code>pg_stat_statements</code>, the statements that take the most time of the database are here too.</p>` : html`<h3>Most time in the database</h3>${statisticsPart(statistics)}`}
 ${events}
 ${waiting === null ? null : tasksPart(waiting, failed, parseMetrics(text))}
-${mails === null ? null : html`<h2>E-mails</h2>${mails.length === 0 ? html`<p>There is no e-mail yet.</p>` : html`${mailsTable(mails)}<p><a href="${MAIL}">All e-mails</a></p>`}`}`;
+${ofParts}`;
   },
 });
 

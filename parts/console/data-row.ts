@@ -1,6 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Column } from "../../db/catalog/catalog.ts";
 import { Html, html } from "../../gate/pages/html.ts";
+import { records } from "../../gate/pages/table.ts";
 import { jsonObject } from "../advisor/why/asked-change.ts";
 import { FormFault, marksOf, messageFor, nameOfCaller } from "./caller-form.ts";
 import { csrfField, type Rendered, type ViewInput } from "./console.ts";
@@ -19,7 +20,6 @@ import {
 import { nameOf } from "./diagram.ts";
 import type { InProcessRequest } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
-import { records } from "./table.ts";
 import { type Tried, transaction } from "./try.ts";
 
 export type RowOptions = {

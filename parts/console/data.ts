@@ -4,6 +4,7 @@ import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
 import { type Html, html } from "../../gate/pages/html.ts";
+import { table as tableOf } from "../../gate/pages/table.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, selectField } from "./caller-form.ts";
 import type { Rendered, View, ViewInput } from "./console.ts";
 import {
@@ -22,7 +23,6 @@ import { type RowOptions, rowPage } from "./data-row.ts";
 import { nameOf } from "./diagram.ts";
 import type { InProcessRequest } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
-import { table as tableOf } from "./table.ts";
 import type { Tried, TryOptions } from "./try.ts";
 
 export type DataOptions = AsOptions & Pick<TryOptions, "send" | "onTried"> & { catalog(): Catalog };

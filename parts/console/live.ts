@@ -1,10 +1,10 @@
 import { type Html, html } from "../../gate/pages/html.ts";
+import { records, table } from "../../gate/pages/table.ts";
 import { PREFIX, type Sample } from "../../telemetry/metrics.ts";
 import type { View } from "./console.ts";
 import { parseMetrics } from "./metrics-text.ts";
 import { CONSOLE } from "./path.ts";
 import type { Activity, RunningStatement } from "./statements.ts";
-import { records, table } from "./table.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */

@@ -7,7 +7,7 @@ import { assetsIn } from "../../pages/assets.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
 import { ExpressInterface } from "../../rest-gateway/express-interface.ts";
-import type { Core, Part } from "../../service/part.ts";
+import type { ConsolePage, Core, Part } from "../../service/part.ts";
 import { Phases } from "../../telemetry/span.ts";
 import { readChangesSetup } from "../advisor/why/change-setup.ts";
 import { MissingChangeCheck } from "../advisor/why/missing-change.ts";
@@ -21,7 +21,6 @@ import { dataView } from "./data.ts";
 import { eventsView } from "./events.ts";
 import { type InProcessRequest, sendInProcess } from "./in-process.ts";
 import { liveView } from "./live.ts";
-import { mailView } from "./mail.ts";
 import { CONSOLE } from "./path.ts";
 import { schemaView } from "./schema.ts";
 import { ConsoleSessions } from "./session.ts";
@@ -107,18 +106,25 @@ function createConsole(core: Core): HttpInterface {
   const live = liveView({ metrics, activity: readStatements, waitingTasks });
   const send = adminSender(core);
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
-  const mail = auth?.mails?.isKept ? auth.mails : null;
-  const keptMails = mail === null ? [] : [mailView(mail)];
+  const ofParts = core.parts.flatMap((part) => part.consolePages?.(core) ?? []);
   const activity = activityView({
     ...{ advice, metrics, waitingTasks, activity: readStatements, send },
     failedTasks: async (limit) => tasks?.failed(limit) ?? [],
     slow: () => slow.all,
-    mails: mail && ((total) => mail.kept(total)),
+    ofParts: ofParts.flatMap(({ newest }) => newest ?? []),
   });
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [...[access, schema, why].map(fresh), dataPage, trial, live, activity, ...ofAccounts, ...keptMails],
+    views: [
+      ...[access, schema, why].map(fresh),
+      dataPage,
+      trial,
+      live,
+      activity,
+      ...ofAccounts,
+      ...ofParts.map(viewOf),
+    ],
     links: core.links,
     applicationLinks: core.application.consoleLinks,
     // ADMIN_PORT does not serve the page.
@@ -126,6 +132,8 @@ function createConsole(core: Core): HttpInterface {
   });
   return new ExpressInterface({ routers: [router], onInternalError: core.onInternalError });
 }
+
+const viewOf = ({ render, ...page }: ConsolePage): View => ({ ...page, render: ({ query }) => render(query) });
 
 /** Finds an account by username, e-mail or id. */
 const accountFinder = (repository: AuthRepository) => async (login: string) =>

@@ -3,12 +3,12 @@ import { withoutSmartTags } from "../../db/catalog/constraints.ts";
 import { tableExposure } from "../../db/catalog/exposure.ts";
 import { mayUseSchema } from "../../db/catalog/grants.ts";
 import { type Html, html, type Value } from "../../gate/pages/html.ts";
+import { records } from "../../gate/pages/table.ts";
 import { backToAll, drawing, linkTo, nameOf } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { CONSOLE } from "./path.ts";
 import { POLICY_CELLS, policyCells, rightsOf } from "./rights.ts";
 import type { Index } from "./storage.ts";
-import { records } from "./table.ts";
 
 export type TableOptions = {
   catalog(): Catalog;

@@ -1,6 +1,7 @@
 import type { Table } from "../../db/catalog/catalog.ts";
 import { exposureOf } from "../../db/catalog/exposure.ts";
 import { type Html, html, type Value } from "../../gate/pages/html.ts";
+import { records } from "../../gate/pages/table.ts";
 import type { View } from "./console.ts";
 import { allTables } from "./data-request.ts";
 import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";
@@ -9,7 +10,6 @@ import { CONSOLE } from "./path.ts";
 import { rightsOf } from "./rights.ts";
 import { type TableOptions, tablePage } from "./schema-table.ts";
 import type { TableSize } from "./storage.ts";
-import { records } from "./table.ts";
 
 export type SchemaOptions = TableOptions & {
   /** Null while a table is locked. */

@@ -2,6 +2,7 @@ import { tryJson } from "../../config/json-file.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { Html, html } from "../../gate/pages/html.ts";
+import { table } from "../../gate/pages/table.ts";
 import type { Phase } from "../../telemetry/span.ts";
 import { jsonObject } from "../advisor/why/asked-change.ts";
 import {
@@ -21,7 +22,6 @@ import {
 import { csrfField, type View, type ViewInput } from "./console.ts";
 import type { InProcessRequest, InProcessResponse } from "./in-process.ts";
 import { CONSOLE } from "./path.ts";
-import { table } from "./table.ts";
 import type { TriedTransaction } from "./trial.ts";
 
 /** What came of a trial. */

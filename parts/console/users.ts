@@ -1,10 +1,10 @@
 import type { z } from "zod";
 import { Html, html, timeOf, type Value } from "../../gate/pages/html.ts";
+import { records } from "../../gate/pages/table.ts";
 import type { AdminUserAnswer, UserListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type Rendered, type View, type ViewInput } from "./console.ts";
-import { records } from "./table.ts";
 import { DONE, ROLES, stateOf, submit, USERS, userPage } from "./user.ts";
 
 type Users = z.infer<typeof UserListAnswer>;

@@ -3,13 +3,13 @@ import type { Table } from "../../db/catalog/catalog.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
 import { FilterError } from "../../db/rights/filter.ts";
 import { type Html, html } from "../../gate/pages/html.ts";
+import { table } from "../../gate/pages/table.ts";
 import { type AskedEvent, EVENTS } from "../advisor/why/asked-change.ts";
 import type { Step } from "../advisor/why/change-setup.ts";
 import type { MissingChangeCheck, Reception } from "../advisor/why/missing-change.ts";
 import type { Obstacle } from "../advisor/why/row-access.ts";
 import { parseStreamFilter } from "../advisor/why/stream-filter.ts";
 import { FormFault, inputField, nameOfCaller, selectField } from "./caller-form.ts";
-import { table } from "./table.ts";
 
 export type WhyChangeOptions = {
   readonly changes: MissingChangeCheck;

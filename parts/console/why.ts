@@ -2,6 +2,7 @@ import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
 import { isTransient } from "../../db/errors.ts";
 import { type Html, html } from "../../gate/pages/html.ts";
+import { table } from "../../gate/pages/table.ts";
 import { askedKey, askedTable, hasRows, MAX_KEY } from "../advisor/why/asked-change.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../advisor/why/row-access.ts";
 import {
@@ -19,7 +20,6 @@ import {
 import { csrfField, type View } from "./console.ts";
 import { CONSOLE } from "./path.ts";
 import type { Operator } from "./session.ts";
-import { table } from "./table.ts";
 import { changeExplanation, changeFields, eventIn, obstaclesList, type WhyChangeOptions } from "./why-change.ts";
 
 export type WhyOptions = AsOptions &

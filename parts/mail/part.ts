@@ -1,6 +1,7 @@
 import type { CreateMails } from "../../rest-gateway/auth/mail/mails.ts";
 import type { Part } from "../../service/part.ts";
 import { markBrowser } from "./confirmations.ts";
+import { mailPage } from "./console-page.ts";
 import { doneUrl } from "./done.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
@@ -39,6 +40,7 @@ export const mail: Part = {
     if (auth) mailOf(auth).registerMetrics(metrics);
     return {};
   },
+  consolePages: ({ auth }) => (auth?.mails?.isKept ? [mailPage(auth.mails)] : []),
   check: ({ mailFolder }, { hasAuth }) => {
     if (hasAuth) new Templates(mailFolder);
   },

@@ -1,4 +1,4 @@
-import { type Html, html, type Value } from "../../gate/pages/html.ts";
+import { type Html, html, type Value } from "./html.ts";
 
 /** A table that scrolls, with the keyboard too. `rows` are complete. */
 export const table = (heads: readonly Value[], rows: readonly Html[]): Html =>
