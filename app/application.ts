@@ -20,7 +20,7 @@ export type Application = {
   /** The absolute path of its folder; null for a service without an application. */
   readonly folder: string | null;
   /** Its parts, whether they are open or not. */
-  readonly parts: readonly Pick<Part, "name" | "about">[];
+  readonly parts: readonly Pick<Part, "name" | "about" | "rules">[];
   readonly resources: readonly Description[];
   readonly dialects: readonly Dialect[];
   readonly routes: readonly (Route | Router)[];

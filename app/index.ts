@@ -62,6 +62,8 @@ export type Part<Types extends EnvironmentTypes = any> = Contents<Types> & {
   readonly name: string;
   /** What it is, in one line, for `content-service parts`. */
   readonly about: string;
+  /** A folder with rules of the advisor in SQL: `new URL("rules", import.meta.url)` */
+  readonly rules?: URL;
 };
 
 /** An application: what `content-service.config.ts` exports. What it has itself comes after its parts. */

@@ -32,7 +32,7 @@ const CONTENTS = {
   graphql: true,
   console: true,
 } as const;
-const OF_PART: Readonly<Record<keyof Part, true>> = { name: true, about: true, ...CONTENTS };
+const OF_PART: Readonly<Record<keyof Part, true>> = { name: true, about: true, rules: true, ...CONTENTS };
 const OF_CONFIG: Readonly<Record<keyof Config, true>> = {
   ...{ settings: true, seedAccounts: true, graphqlInternalStatus: true, parts: true },
   ...CONTENTS,
@@ -81,6 +81,8 @@ function faultOf(part: Part, all: readonly Part[]): string | null {
   if (typeof name !== "string" || !PART_NAME.test(name) || name === "none")
     return `the name of a part must be lower-case words with hyphens (is ${JSON.stringify(name)})`;
   if (typeof about !== "string" || about === "") return `the part ${name} says nothing in about`;
+  if (part.rules !== undefined && !(part.rules instanceof URL && part.rules.protocol === "file:"))
+    return `rules of the part ${name} must be a folder: new URL("rules", import.meta.url)`;
   const isAlone = all.filter((each) => each?.name === name).length === 1;
   return isAlone ? null : `parts has two with the name ${name}: rename one of them, or leave it out`;
 }

@@ -42,7 +42,8 @@ export const inspectorOf =
   (configured: Configured) =>
   async (client: ClientBase, roles?: readonly string[]): Promise<readonly Finding[]> => {
     const found: Finding[] = [];
-    for (const { inspect } of await openParts(configured))
-      found.push(...((await inspect?.(client, configured.config, roles)) ?? []));
+    const parts = await openParts(configured);
+    for (const { inspect } of parts)
+      found.push(...((await inspect?.(client, { config: configured.config, parts }, roles)) ?? []));
     return found;
   };

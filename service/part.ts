@@ -84,8 +84,14 @@ export type Part = {
   openEarly?(base: Base): AlwaysOnInterface;
   /** Serves its paths when the service is ready. */
   open?(core: Core): OpenPart | Promise<OpenPart>;
+  /** The folder of its rules for the advisor. */
+  readonly rules?: URL;
   /** What it finds wrong in the database of a command that tries migrations, for callers with these roles; by default those of the settings. */
-  inspect?(client: ClientBase, config: Config, roles?: readonly string[]): Promise<readonly Finding[]>;
+  inspect?(
+    client: ClientBase,
+    base: Pick<Base, "config" | "parts">,
+    roles?: readonly string[],
+  ): Promise<readonly Finding[]>;
   /** What the login of `client` may not do that the service needs. Null if it lacks nothing. */
   missingRights?(client: ClientBase, use: RightsUse): Promise<MissingRights | null>;
 };

@@ -51,7 +51,10 @@ export function withOwnParts(
   const taken = parts.find(({ name }) => list.some((each) => each.name === name));
   if (taken)
     throw new ConfigError(`${placeOf(taken, folder)}: the service has a part named ${taken.name}: choose another name`);
-  return [...list, ...parts.map(({ name, about }) => ({ name, load: async () => ({ name, about }) }))];
+  return [
+    ...list,
+    ...parts.map(({ name, about, rules }) => ({ name, load: async () => ({ name, about, ...(rules && { rules }) }) })),
+  ];
 }
 
 /**

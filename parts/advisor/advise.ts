@@ -2,12 +2,13 @@
 import type { ClientBase } from "pg";
 import type { Configured } from "../../app/configured.ts";
 import { CommandError, defineCommand, FLAG, ownerUrl, readService, TEXT, withOwner } from "../../cli/command.ts";
+import { openParts } from "../../cli/open-parts.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Environment } from "../../config/config.ts";
 import { type Advice, countsOf, type Finding, LEVELS, sorted } from "../../db/findings/finding.ts";
 import { settingsInDatabase } from "../../db/follow/live-settings.ts";
 import { retryLocked } from "../../db/follow/lock-retries.ts";
-import { type AdviceOptions, advise, readRules } from "./advisor.ts";
+import { type AdviceOptions, advise, readRules, rulesOf } from "./advisor.ts";
 import { grouped } from "./grouped.ts";
 import { readAcceptances } from "./live.ts";
 import { setupOf } from "./setup.ts";
@@ -42,8 +43,8 @@ export const adviseCommand = defineCommand({
   async run({ values, refuse }, environment?: Environment) {
     const shownLevel = LEVELS.find((each) => each === values.level);
     if (shownLevel === undefined) throw refuse(`--level must be ${LEVELS.join(", ")}`);
-    if (values.rules) return listRules();
     const given = await readService(environment);
+    if (values.rules) return listRules(given);
     const configured = { ...given, config: (await settingsInDatabase(given.config, ownerUrl(given.config))).config };
     const advice = await withOwner(configured.config, (client) => readAdvice(client, configured));
     const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(shownLevel));
@@ -61,7 +62,8 @@ export async function readAdvice(client: ClientBase, configured: Configured): Pr
   const acceptances = await readAcceptances(config.advisor).catch((error: Error) => {
     throw new CommandError(2, `ADVISOR: ${error.message}`);
   });
-  const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
+  const rules = rulesOf(await openParts(configured));
+  const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances, rules };
   const advice = await retryLocked(() => advise(client, options));
   const [login] = options.logins;
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
@@ -83,8 +85,8 @@ async function leftOutFor(configured: Configured, login: string): Promise<readon
   return withSchemaOptions(configured, login, findLeftOut);
 }
 
-async function listRules(): Promise<string> {
-  const rules = await readRules();
+async function listRules(configured: Configured): Promise<string> {
+  const rules = await readRules(rulesOf(await openParts(configured)));
   const width = Math.max(...rules.map(({ name }) => name.length));
   return rules.map(({ name, level, about }) => `${level.padEnd(8)} ${name.padEnd(width)}  ${about}\n`).join("");
 }

@@ -1,8 +1,12 @@
 import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
+import { ConfigError } from "../../config/config-error.ts";
 import { type Advice, type Finding, type Level, onOneLine, sorted } from "../../db/findings/finding.ts";
 import { SHORT_LOCK_TIMEOUT } from "../../db/follow/lock-retries.ts";
+import type { Part } from "../../service/part.ts";
 import { findLostChanges } from "./changes.ts";
 import { type Candidate, openWithoutUser } from "./without-user.ts";
 
@@ -13,6 +17,8 @@ export type AdviceOptions = {
   readonly logins: readonly string[];
   /** Roles of callers, even if no login may become them. */
   readonly roles: readonly string[];
+  /** The folders of more rules. */
+  readonly rules?: readonly URL[];
   /** Findings that a file accepts. */
   readonly acceptances?: Acceptances;
   /** The publication of the tables whose changes subscribers receive, if a DBA manages it; absent or null if it is not checked. */
@@ -24,19 +30,31 @@ export type AdviceOptions = {
 /** A rule is a query that selects object, comment, reason and fix, and the level if it depends on the object. */
 type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };
 
-const FOLDER = new URL("rules/", import.meta.url);
+const FOLDER = new URL("rules", import.meta.url);
 /** The line before the query of a rule: `-- warning policy-per-row: why` */
 const HEADER = /^-- (error|warning|note) ([a-z-]+): (.+)\n/m;
 
-/** The rules of all files in `rules/`, sorted by name. */
-export async function readRules(): Promise<readonly Rule[]> {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith(".sql"));
-  const texts = await Promise.all(files.map((file) => readFile(new URL(file, FOLDER), "utf8")));
-  return texts.flatMap(parseRules).sort((a, b) => (a.name < b.name ? -1 : 1));
+/** The folders of rules of these parts. */
+export const rulesOf = (parts: readonly Pick<Part, "rules">[]): readonly URL[] =>
+  parts.flatMap(({ rules }) => rules ?? []);
+
+/** The rules of all files in `rules/`, and of more folders, sorted by name. */
+export async function readRules(more: readonly URL[] = []): Promise<readonly Rule[]> {
+  const rules = await Promise.all([FOLDER, ...more].map(readFolder));
+  return rules.flat().sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function parseRules(text: string): readonly Rule[] {
+async function readFolder(url: URL): Promise<readonly Rule[]> {
+  const folder = fileURLToPath(url);
+  const files = (await readdir(folder)).filter((file) => file.endsWith(".sql"));
+  const texts = files.map(async (file) => parseRules(await readFile(join(folder, file), "utf8"), join(folder, file)));
+  return (await Promise.all(texts)).flat();
+}
+
+function parseRules(text: string, file: string): readonly Rule[] {
   const [, ...parts] = text.split(HEADER);
+  if (parts.length === 0)
+    throw new ConfigError(`${file} must begin with a line such as -- warning name-of-the-rule: why`);
   return Array.from({ length: parts.length / 4 }, (_, i) => {
     const [level, name, about, sql] = parts.slice(4 * i, 4 * i + 4) as [Level, string, string, string];
     return { name, level, about, sql };
@@ -62,8 +80,19 @@ const CALLERS = `
  * run them: they read only the catalog. Rejects with 55P03 if another transaction locks a table that they need.
  */
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
-  const { schemas, logins, roles, acceptances = [], publication = null, mayLackPublication = false } = options;
-  const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
+  const {
+    schemas,
+    logins,
+    roles,
+    acceptances = [],
+    rules: more = [],
+    publication = null,
+    mayLackPublication = false,
+  } = options;
+  const [rules, common] = await Promise.all([
+    readRules(more),
+    readFile(new URL("served.sql", import.meta.url), "utf8"),
+  ]);
   const found: Finding[] = [];
   // With an empty search path Postgres writes every name with its schema.
   await client.query("begin transaction isolation level repeatable read read only");
@@ -72,7 +101,9 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
     for (const { name: rule, level, sql } of rules) {
       const text = `with ${common} select * from (${sql}) as finding order by object`;
-      const { rows } = await client.query<Row>(text, [schemas, callers, logins]);
+      const { rows } = await client.query<Row>(text, [schemas, callers, logins]).catch((error: DatabaseError) => {
+        throw /^(22|42)/.test(error.code ?? "") ? new ConfigError(`the rule ${rule}: ${error.message}`) : error;
+      });
       const kept =
         rule === WITHOUT_SIGN_IN
           ? await openWithoutUser(client, rows as unknown as readonly (Row & Candidate)[])

@@ -18,6 +18,8 @@ type LiveAdvisorOptions = {
   /** The logins that take on the roles of callers. */
   readonly logins: Pick<Logins, "data" | "admin">;
   settings(): Pick<Config, "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisor">;
+  /** The folders of more rules. */
+  readonly rules: readonly URL[];
   /** Gets the advice: all findings, the most severe first. */
   readonly findings: Findings;
   /** Whether the findings are logged here, and not by another process. */
@@ -64,13 +66,13 @@ export class LiveAdvisor {
   }
 
   async #run(): Promise<void> {
-    const { pool, logins, findings: all, logsAdvice, log } = this.#options;
+    const { pool, logins, rules, findings: all, logsAdvice, log } = this.#options;
     const settings = this.#options.settings();
     const acceptances = await readAcceptances(settings.advisor);
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
     try {
-      const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances };
+      const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances, rules };
       const advice = await advise(client, options);
       const lost = (await this.#lostColumns.findings()).filter((each) => !isIn(advice.findings, each));
       const findings = [...lost, ...all.noticed(false), ...advice.findings];

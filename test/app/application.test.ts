@@ -185,7 +185,7 @@ describe("content-service.config.ts", () => {
     ["export default { parts: [null] };", /config\.ts: parts has an item that is no part: write definePart/],
     [
       "export default { parts: [{ rows: [] }] };",
-      /rows is not a member of definePart; it has name, about, environment, /,
+      /rows is not a member of definePart; it has name, about, rules, environment, /,
     ],
     ['export default { parts: [{ name: "My Part" }] };', /must be lower-case words with hyphens \(is "My Part"\)$/],
     [
@@ -193,6 +193,10 @@ describe("content-service.config.ts", () => {
       /must be lower-case words with hyphens \(is "none"\)$/,
     ],
     ['export default { parts: [{ name: "notes" }] };', /the part notes says nothing in about$/],
+    [
+      'export default { parts: [{ name: "notes", about: "x", rules: "rules" }] };',
+      /rules of the part notes must be a folder: /,
+    ],
     [
       'const notes = { name: "notes", about: "notes" };\nexport default { parts: [notes, notes] };',
       /parts has two with the name notes: rename one of them, or leave it out$/,

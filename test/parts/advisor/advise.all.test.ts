@@ -1,8 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { loadApplication } from "../../../app/load.ts";
 import { outcomeOf } from "../../../cli/command.ts";
 import { adviseCommand } from "../../../parts/advisor/advise.ts";
 import { createTestDatabase } from "../../support/database.ts";
@@ -166,4 +168,45 @@ test("after a column is dropped or renamed, the log names it and the functions w
     "error function-uses-missing-column: function public.note_of(integer): it names the column note of public.orders, which was dropped or renamed";
   await expect.poll(() => reports().at(-1)?.new).toContain(line);
   await expect.poll(async () => (await health()).details.advisor.errors).toBe(2);
+});
+
+/** The first example in SQL of this section of docs/advisor.md. */
+const exampleOf = (section: string) => {
+  const text = readFileSync(new URL("../../../docs/advisor.md", import.meta.url), "utf8").split(`## ${section}`)[1]!;
+  return /```sql\n(.*?)```/s.exec(text)![1]!;
+};
+
+test("a part of an application brings rules, for the command and the service that runs; one that is wrong is named", async () => {
+  const own = join(folder, "own");
+  await mkdir(join(own, "house"), { recursive: true });
+  const rules = 'rules: new URL("house", import.meta.url)';
+  await writeFile(
+    join(own, "content-service.config.ts"),
+    `export default { parts: [{ name: "house", about: "the rules of the house", ${rules} }] };`,
+  );
+  await writeFile(join(own, "house/tables.sql"), exampleOf("Rules of your own"));
+  const settings = { APPLICATION: own, ADVISOR: "" };
+  const finding = "warning table-without-comment: table public.rates: it has no comment";
+  await dba("create table rates (id int primary key)");
+  expect((await npmAdvise(["--rules"], settings)).stdout).toMatch(
+    /^warning {2}table-without-comment +Each table says/m,
+  );
+  expect((await npmAdvise([], settings)).stdout).toContain(`warning: table public.rates
+  it has no comment (table-without-comment)
+    comment on table public.rates is '…';
+`);
+  expect((await npmAdvise([], { ...settings, PARTS: "-house" })).stdout).not.toContain("table-without-comment");
+  const definition = await loadApplication(own);
+  const ofOwn = await startTestService({ ADVISOR: "" }, service.database, undefined, undefined, { definition });
+  onTestFinished(() => ofOwn.service.stop());
+  await expect.poll(async () => (await ofOwn.health()).details.advisor?.findings).toContain(finding);
+
+  await writeFile(join(own, "house/tables.sql"), "-- warning table-without-comment: why\nselect nothing");
+  expect((await npmAdvise([], settings)).stderr).toMatch(
+    /^the rule table-without-comment: column "nothing" does not exist$/m,
+  );
+  await writeFile(join(own, "house/tables.sql"), "select 1");
+  expect((await npmAdvise([], settings)).stderr).toContain(
+    "house/tables.sql must begin with a line such as -- warning",
+  );
 });
