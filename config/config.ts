@@ -29,6 +29,8 @@ export type Config = Omit<Parsed, UnsetByDefault> &
     readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
     readonly taskAnonymous: boolean;
+    /** Whether GraphQL rows have a nodeId. */
+    readonly graphqlNode: boolean;
     /** Whether requests are traced. */
     readonly tracing: boolean;
     /** "" if it has no name that survives a restart. */
@@ -115,6 +117,7 @@ export function readConfig(
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
+    graphqlNode: parsed.graphqlExtras.includes("node"),
     tracing: hasCollector(environment),
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||

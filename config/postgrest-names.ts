@@ -3,7 +3,7 @@ import { ConfigError, parsedBy } from "./config-error.ts";
 import { readFile } from "./json-file.ts";
 import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
-import { integer, oneOf, parseValue } from "./setting-types.ts";
+import { oneOf, parseValue } from "./setting-types.ts";
 
 // The settings of PostgREST, so that a deployment can move to this service with its environment unchanged.
 // Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.
@@ -25,8 +25,6 @@ const base64Bytes = z
   .string()
   .regex(/^[\w+/-]+[=.]*$/, "must be base64")
   .transform((text) => Buffer.from(text.replaceAll(".", "="), "base64"));
-
-const seconds = integer(1, 600).transform((count) => String(count * 1000));
 
 /** `@secret.txt` means the contents of that file. */
 const orFile = parsedBy(z.string(), (text) =>
@@ -53,7 +51,6 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_TX_END: ["DB_TX_END", unchanged],
   PGRST_DB_AGGREGATES_ENABLED: ["DB_AGGREGATES", postgrestBoolean],
   PGRST_DB_POOL: ["DB_POOL", unchanged],
-  PGRST_DB_POOL_ACQUISITION_TIMEOUT: ["DB_POOL_TIMEOUT", seconds],
   // `true` does not set a number, so our default applies.
   PGRST_DB_PREPARED_STATEMENTS: [
     "DB_PREPARED_STATEMENTS",
@@ -92,6 +89,7 @@ const IGNORED = new Set([
   "PGRST_DB_CHANNEL",
   "PGRST_DB_CHANNEL_ENABLED",
   "PGRST_DB_HOISTED_TX_SETTINGS",
+  "PGRST_DB_POOL_ACQUISITION_TIMEOUT",
   "PGRST_DB_POOL_AUTOMATIC_RECOVERY",
   "PGRST_DB_POOL_MAX_IDLETIME",
   "PGRST_DB_POOL_MAX_LIFETIME",

@@ -73,7 +73,7 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
-export const tableExtras = list.pipe(z.array(oneOf("aggregates", "bulk", "changes")));
+export const tableExtras = list.pipe(z.array(oneOf("aggregates", "bulk", "changes", "node")));
 
 const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
 

@@ -72,10 +72,6 @@ export const REPLACED: Readonly<Record<string, string>> = {
   GRAPHIQL: "PARTS=+explorer opens GraphiQL, and PARTS=-explorer leaves it out",
   AUTH_PAGES: "PARTS=-account-pages leaves the pages out, and AUTH_PAGES_URL names those of the application",
   DOCS: "PARTS=+site,+reference opens the documentation and the API reference, and PARTS=-site,-reference leaves them out",
-  REPLICA_STICKY: "clients see their own writes for three seconds longer than REPLICA_MAX_LAG; leave it out",
-  LOGIN_WINDOW: "a failed login counts for 15 minutes; leave it out, and set LOGIN_ATTEMPTS",
-  MAIL_LINK_TTL: "the links of e-mails are valid for an hour; leave it out",
-  AUTH_PROVIDERS_LOOPBACK: "for tests, AUTH_PROVIDERS_NETWORKS=loopback accepts loopback addresses, without TLS",
 };
 
 /** The settings of the core. */
@@ -121,11 +117,6 @@ export const SETTINGS = {
     postgresUrls,
     "",
     "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL.",
-  ),
-  REPLICA_MAX_LAG: setting(
-    integer(1000, 3_600_000),
-    "2000",
-    "Milliseconds. A replica that is further behind answers nothing. For three seconds longer, reads of a user, key or IP address after a write see it without a Change-Position, at the same process, or with REDIS_URL at every process.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
@@ -195,7 +186,6 @@ export const SETTINGS = {
     "Postgres role of callers who are not signed in. With MIGRATE=off, the value none rejects such callers.",
   ),
   DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
-  DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
     "10000",
@@ -291,7 +281,7 @@ export const SETTINGS = {
   GRAPHQL_EXTRAS: setting(
     tableExtras,
     "",
-    "What GraphQL has for every table, separated by commas: aggregates, bulk (mutations of many rows, upserts) and changes (on…Changed, filters of subscriptions). The first two need the part graphql-extras. Single tables have them with @behavior +aggregates +bulk +changes.",
+    "What GraphQL has for every table, separated by commas: aggregates, bulk (mutations of many rows, upserts), changes (on…Changed, filters of subscriptions) and node (nodeId, and node(id:), for Relay). The first two need the part graphql-extras. Single tables have the first three with @behavior +aggregates +bulk +changes.",
   ),
   GRAPHQL_INTROSPECTION: setting(
     oneOf("on", "authenticated", "off"),
@@ -302,11 +292,6 @@ export const SETTINGS = {
     oneOf("anonymous", "reject"),
     "anonymous",
     "A GraphQL query or mutation over HTTP whose credential is invalid or has expired. anonymous: it runs without a caller, and extensions.auth of the response says so. reject: it is 401.",
-  ),
-  GRAPHQL_NODE: setting(
-    onOff,
-    "off",
-    "on: GraphQL rows have a nodeId, and node(id:) finds them, for Relay. off: they have only the keys of the database.",
   ),
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,

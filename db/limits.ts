@@ -4,7 +4,7 @@ import { isLoopbackHost } from "../config/json-file.ts";
 
 type Settings = Pick<
   Config,
-  "databaseUrl" | "databaseDirectUrl" | "replicaMaxLag" | "dbPool" | "dbStatementTimeout" | "dbPreparedStatements"
+  "databaseUrl" | "databaseDirectUrl" | "dbPool" | "dbStatementTimeout" | "dbPreparedStatements"
 >;
 
 export type DatabaseLimits = Readonly<ReturnType<typeof databaseLimits>>;
@@ -15,6 +15,8 @@ export const databaseLimits = (settings: Settings) => ({
   dbPoolShort: shortTransactions(settings),
   /** Requests that may wait for each connection of DB_POOL. */
   dbPoolQueue: 10,
+  /** Milliseconds that a request waits for a connection. */
+  dbPoolTimeout: 10_000,
   /** Percent of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. */
   dbPoolShare: 80,
   /** Milliseconds: reads that usually take less share one connection. A pooler, and unprepared statements, do not allow it. */
@@ -29,8 +31,10 @@ export const databaseLimits = (settings: Settings) => ({
   taskTimeout: 600_000,
   /** Milliseconds that a read waits for a replica to have what the read must see, before DATABASE_URL answers it. */
   replicaMaxWait: 50,
-  /** Milliseconds after a write in which the reads of its client see it. Longer than REPLICA_MAX_LAG. */
-  replicaSticky: settings.replicaMaxLag + 3000,
+  /** Milliseconds. A replica that is further behind answers nothing. */
+  replicaMaxLag: 2000,
+  /** Milliseconds after a write in which the reads of its client see it. Longer than `replicaMaxLag`. */
+  replicaSticky: 5000,
   /** Bytes of the committed changes that each process keeps for subscribers that read slowly or resume. */
   changesMaxBytes: 67_108_864,
   /** Milliseconds that a subscription waits for changes to be read, before it is refused with Retry-After. */

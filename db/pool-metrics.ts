@@ -22,7 +22,7 @@ export function registerPools(
   metrics.gauge({ name: "db_pool_max", about: max, ...of("max") });
   metrics.gauge({ name: "db_pool_available", about: available, ...of("available") });
   metrics.gauge({ name: "db_pool_waiting", about: waiting, ...of("waiting") });
-  const timeouts = "Transactions that did not get a connection within DB_POOL_TIMEOUT.";
+  const timeouts = "Transactions that did not get a connection within ten seconds.";
   metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
   const trips = "Round trips to the database, one per transaction. Each read that shares a round trip counts as one.";
   metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });

@@ -287,7 +287,7 @@ export class Admission {
 
 /** The names by which a metric counts the limits. */
 const LIMITS = {
-  time: "DB_POOL_TIMEOUT",
+  time: "database_wait",
   queue: "database_queue",
   address: "address_memory",
   total: "CLIENT_MEMORY",

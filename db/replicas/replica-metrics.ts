@@ -14,7 +14,7 @@ export function registerReplicas(
   });
   metrics.gauge({
     name: "db_replica_used",
-    about: "1 if reads go to the replica, 0 if it is dead or behind by more than REPLICA_MAX_LAG.",
+    about: "1 if reads go to the replica, 0 if it is dead or behind by more than two seconds.",
     aggregation: "max",
     ...perReplica(({ fault }) => Number(fault === null)),
   });

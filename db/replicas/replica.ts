@@ -171,7 +171,7 @@ export class Replica {
     if (system !== primary.system) this.#set("it is no replica of the database");
     else if (!standby) this.#set("it is no replica any more: it accepts writes");
     else if (!this.#isFollowing) this.#set(NOT_FOLLOWING);
-    else if (this.lag > maxLag) this.#set("it is behind by more than REPLICA_MAX_LAG");
+    else if (this.lag > maxLag) this.#set(`it is behind by more than ${maxLag} ms`);
     else this.#set(null);
   }
 

@@ -18,8 +18,8 @@ import type { Replica } from "./replica.ts";
 import { registerReplicas } from "./replica-metrics.ts";
 import { ReplicaSet, type ReplicaSetOptions } from "./replica-set.ts";
 
-export type ReplicaSettings = Pick<Config, "databaseReplicaUrls" | "replicaMaxLag"> &
-  Pick<DatabaseLimits, "replicaMaxWait" | "replicaSticky">;
+export type ReplicaSettings = Pick<Config, "databaseReplicaUrls"> &
+  Pick<DatabaseLimits, "replicaMaxLag" | "replicaMaxWait" | "replicaSticky">;
 
 export type ReplicasOptions = Pick<ReplicaSetOptions, "logins" | "transactionsOf" | "log"> & {
   readonly settings: ReplicaSettings;

@@ -20,7 +20,7 @@ function parsed(text: string): unknown {
 }
 
 /**
- * `GRAPHQL_NODE=on`: each row with a primary key has a `nodeId: ID!`, and `node(id:)` finds it, as Relay expects. An
+ * `GRAPHQL_EXTRAS=node`: each row with a primary key has a `nodeId: ID!`, and `node(id:)` finds it, as Relay expects. An
  * invalid id finds nothing. PostGraphile's name for both is `id`, which the contract needs for the key.
  */
 const NodeIdsPlugin: GraphileConfig.Plugin = {

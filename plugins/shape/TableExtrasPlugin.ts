@@ -24,8 +24,8 @@ export const TableExtrasPlugin: GraphileConfig.Plugin = {
   },
 };
 
-/** All tables have these, unless `@behavior -bulk` leaves them out. */
-export const extrasOfAllTables = (extras: readonly TableExtra[]): GraphileConfig.Plugin => ({
+/** All tables have these, unless `@behavior -bulk` leaves them out. Node ids are not a behavior: `NodeIdsPlugin` has them. */
+export const extrasOfAllTables = (extras: readonly (TableExtra | "node")[]): GraphileConfig.Plugin => ({
   name: "ExtrasOfAllTablesPlugin",
   version: "1.0.0",
   schema: {
@@ -35,7 +35,7 @@ export const extrasOfAllTables = (extras: readonly TableExtra[]): GraphileConfig
           provides: ["default"],
           before: ["inferred", "override"],
           callback: (behavior, { parameters, codec }) =>
-            parameters || !codec.attributes ? behavior : [...extras, behavior],
+            parameters || !codec.attributes ? behavior : [...extras.filter((extra) => extra !== "node"), behavior],
         },
       },
     },

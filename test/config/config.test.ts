@@ -77,7 +77,6 @@ test("without settings the service uses an embedded database with demo data and 
     dbSchemas: ["public"],
     dbAnonRole: "anon",
     dbPool: 10,
-    dbPoolTimeout: 10_000,
     dbStatementTimeout: 10_000,
     dbPreparedStatements: 250,
     apiKeyRequired: true,
@@ -120,7 +119,6 @@ test("without settings the service uses an embedded database with demo data and 
     bodyLimit: 1_048_576,
     loginAttempts: 5,
     redisUrl: "",
-    replicaMaxLag: 2000,
     auditRetention: 7_776_000,
     authPagesUrl: "",
     storageUrl: "",
@@ -183,10 +181,6 @@ test.each([
   ["GRAPHIQL", "off", "PARTS=-explorer leaves it out"],
   ["DOCS", "on", "PARTS=+site,+reference opens"],
   ["AUTH_PAGES", "off", "PARTS=-account-pages leaves the pages out"],
-  ["REPLICA_STICKY", "5000", "longer than REPLICA_MAX_LAG"],
-  ["LOGIN_WINDOW", "60", "set LOGIN_ATTEMPTS"],
-  ["MAIL_LINK_TTL", "300", "leave it out"],
-  ["AUTH_PROVIDERS_LOOPBACK", "on", "AUTH_PROVIDERS_NETWORKS=loopback"],
 ])("the replaced setting %s is refused, with what to write instead", (name, value, cure) => {
   expect(() => readConfig({ [name]: value })).toThrow(`${name} is no longer a setting: `);
   expect(() => readConfig({ [name]: value })).toThrow(cure);

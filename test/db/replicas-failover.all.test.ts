@@ -30,7 +30,7 @@ beforeAll(async () => {
     DATABASE_URL: `${both}?target_session_attrs=read-write`,
     DATABASE_REPLICA_URLS: [follower.url, ahead.url].join(),
     // None of them is excluded because it is behind.
-    REPLICA_MAX_LAG: "60000",
+    replicaMaxLag: 60_000,
     replicaMaxWait: 0,
   };
   service = await startTestService(settings, rig.primary, log);

@@ -41,7 +41,7 @@ const NOTES = `
   end $$;
   grant execute on all functions in schema public to anon, authenticated, service_role;`;
 
-const HOUR = "3600000";
+const HOUR = 3_600_000;
 let rig: ReplicaRig;
 let second: TestReplica;
 /** Does not wait for replicas, however far behind they are. */
@@ -56,8 +56,8 @@ const startService = (settings: TestSettings) =>
       METRICS: "on",
       SEED: "demo",
       DATABASE_REPLICA_URLS: urls(),
-      REPLICA_MAX_LAG: HOUR,
-      replicaSticky: Number(HOUR),
+      replicaMaxLag: HOUR,
+      replicaSticky: HOUR,
       ...settings,
     },
     rig.primary,
@@ -301,8 +301,8 @@ describe("while the replicas are behind", () => {
     expect((await second.take(1, "snapshot"))[0]!.data).toEqual([{ id: 18, text: "of ada" }]);
   });
 
-  test("a replica that is behind by more than REPLICA_MAX_LAG answers nothing until it has caught up", async () => {
-    const strict = await startService({ REPLICA_MAX_LAG: "1000", replicaMaxWait: 0 });
+  test("a replica that is behind by more than `replicaMaxLag` answers nothing until it has caught up", async () => {
+    const strict = await startService({ replicaMaxLag: 1000, replicaMaxWait: 0 });
     onTestFinished(() => strict.stop());
     await expect.poll(() => asksReplica(strict, { as: "bob" }), POLL).toBe(true);
     await pauseReplicas();

@@ -127,7 +127,7 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
       rig = await startReplicaRig(2);
       const settings = {
         ...{ GRAPHQL_MAX_TABLES: "0", METRICS: "on", SEED: "demo", replicaMaxWait: 0 },
-        ...{ REPLICA_MAX_LAG: String(HOUR), replicaSticky: HOUR, REDIS_URL: server.url },
+        ...{ replicaMaxLag: HOUR, replicaSticky: HOUR, REDIS_URL: server.url },
         DATABASE_REPLICA_URLS: rig.replicas.map(({ url }) => url).join(),
       };
       const opened = vi.spyOn(Redis, "open");

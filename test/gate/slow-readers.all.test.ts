@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { startTestService, type TestService, type TestSettings } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
 const CONTENT_BYTES = 12_000_000;
@@ -12,7 +12,7 @@ const SETTINGS = {
   // One connection for each client.
   DB_POOL: "4",
   dbPoolShare: 25,
-  DB_POOL_TIMEOUT: "2000",
+  dbPoolTimeout: 2000,
   clientMemoryPerAddress: 1_000_000,
 };
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   return () => service.stop();
 });
 
-async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+async function start(settings: TestSettings = {}): Promise<TestService> {
   const started = await startTestService({ ...SETTINGS, ...settings });
   await started.database.owner.query(CONTENT);
   // A client of a WebSocket has three seconds for its first message, and on a busy machine the schema takes longer.
@@ -31,7 +31,7 @@ async function start(settings: Readonly<Record<string, string>> = {}): Promise<T
 }
 
 /** Runs the test with a service of other settings. */
-async function withService(settings: Readonly<Record<string, string>>, body: () => Promise<void>): Promise<void> {
+async function withService(settings: TestSettings, body: () => Promise<void>): Promise<void> {
   const usual = service;
   service = await start(settings);
   try {
@@ -134,7 +134,7 @@ test("of many sockets at one address that do not read, only the first reaches th
 });
 
 test("clients at one address that read at once are all served, although each result is over the limit", () =>
-  withService({ DB_POOL_TIMEOUT: "60000" }, async () => {
+  withService({ dbPoolTimeout: 60_000 }, async () => {
     const sockets = await Promise.all(Array.from({ length: 8 }, () => send(TABLE, { from: "127.0.0.2" })));
     const bodies = await Promise.all(sockets.map(bodyOf));
     expect(bodies.map((body) => JSON.parse(body).length)).toEqual(Array(8).fill(15));

@@ -23,7 +23,7 @@ const { codegen } = ofPages("@graphql-codegen/core");
 const urql = ofPages("@urql/core");
 
 const { article, data, gql, service, sql, token } = useService({
-  GRAPHQL_NODE: "on",
+  GRAPHQL_EXTRAS: "aggregates, bulk, changes, node",
   GRAPHQL_DOCUMENTS: "allow",
 });
 /** Where the clients are generated, with the packages of the example pages. */
@@ -362,7 +362,7 @@ describe("Relay", () => {
     const check = documents(["check", join(folder, "relay/persisted.json")], {
       APPLICATION: "demo",
       DATABASE_URL: service().database.url,
-      GRAPHQL_NODE: "on",
+      GRAPHQL_EXTRAS: "aggregates, bulk, changes, node",
       JWT_SECRET,
     });
     const { exitCode, stderr } = await outcomeOf(check);

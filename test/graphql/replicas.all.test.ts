@@ -30,7 +30,7 @@ let other: TestService;
 beforeAll(async () => {
   rig = await startReplicaRig(2);
   const settings = {
-    ...{ METRICS: "on", SEED: "demo", REPLICA_MAX_LAG: "3600000", replicaSticky: 3_600_000 },
+    ...{ METRICS: "on", SEED: "demo", replicaMaxLag: 3_600_000, replicaSticky: 3_600_000 },
     DATABASE_REPLICA_URLS: rig.replicas.map(({ url }) => url).join(),
   };
   service = await startTestService({ ...settings, replicaMaxWait: 0 }, rig.primary);

@@ -24,7 +24,7 @@ const LIMITS = [
 ];
 
 /** Settings that have an address, or count regardless of it. */
-const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "REPLICA_MAX_LAG"];
+const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY"];
 
 /** The comments of the limits: `{ restMaxEmbeds: { about: "Embedded relationships of a request." } }`. */
 const FIXED = Object.fromEntries(

@@ -11,7 +11,7 @@ beforeAll(async () => {
   // It creates the roles.
   await (await startTestService({ SEED: "demo" }, rig.primary)).stop();
   service = await startChecked(rig.primary, {
-    ...{ METRICS: "on", REPLICA_MAX_LAG: "3600000", replicaSticky: 0 },
+    ...{ METRICS: "on", replicaMaxLag: 3_600_000, replicaSticky: 0 },
     DATABASE_REPLICA_URLS: rig.replicas[0]!.url,
   });
   return async () => {

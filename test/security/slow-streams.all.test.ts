@@ -18,7 +18,7 @@ beforeAll(async () => {
       'select repeat(''x'', 20000) from generate_series(1, n)';
     grant execute on function public.lines(int) to anon`);
   const settings = {
-    ...{ DB_POOL: "8", streamConnections: 4, dbPoolShare: 50, DB_POOL_TIMEOUT: "20000" },
+    ...{ DB_POOL: "8", streamConnections: 4, dbPoolShare: 50, dbPoolTimeout: 20_000 },
     // So that only the rate ends a stream.
     sendTimeout: 600_000,
     API_KEY_REQUIRED: "off",

@@ -15,7 +15,7 @@ let service: TestService;
 beforeAll(async () => {
   const settings = { METRICS: "on", metricsMaxOperations: 2 };
   // On a busy machine, a thousand requests may wait longer than by default.
-  service = await startTestService({ ...settings, DB_POOL_TIMEOUT: "60000" }, undefined, undefined, undefined, {
+  service = await startTestService({ ...settings, dbPoolTimeout: 60_000 }, undefined, undefined, undefined, {
     buildsGraphQL: true,
   });
   return () => service.stop();

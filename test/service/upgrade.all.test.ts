@@ -30,7 +30,7 @@ test("a version that takes over from the running one loses no request and no soc
   // The instance keeps its name, and so its replication slot.
   const own = { DB_POOL: "3", INSTANCE_ID: "web1", GRAPHQL_MAX_TABLES: "0" };
   // However slow the machine is.
-  const version = { ...own, DB_POOL_TIMEOUT: "600000", DB_STATEMENT_TIMEOUT: "0" };
+  const version = { ...own, DB_STATEMENT_TIMEOUT: "0" };
   const outcome = await replaceIn(
     {
       databaseUrl: database.url,

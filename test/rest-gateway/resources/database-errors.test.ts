@@ -7,7 +7,7 @@ import { POLL } from "../../support/until.ts";
 
 const logged: string[] = [];
 const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
-const settings = { DB_POOL: "2", dbPoolShare: 100, DB_POOL_TIMEOUT: "2500", DB_STATEMENT_TIMEOUT: "5000" };
+const settings = { DB_POOL: "2", dbPoolShare: 100, dbPoolTimeout: 2500, DB_STATEMENT_TIMEOUT: "5000" };
 const { api, body, failure, sql, service } = useResources(settings, "", log);
 
 /** Less than it takes until a statement is ended for its own sake. */

@@ -56,7 +56,7 @@ const strict = useRest(
     DB_AGGREGATES: "off",
     OPENAPI: "off",
     DB_POOL: "1",
-    DB_POOL_TIMEOUT: "1000",
+    dbPoolTimeout: 1000,
     DB_STATEMENT_TIMEOUT: "4000",
   },
   DDL,

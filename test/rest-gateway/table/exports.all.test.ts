@@ -12,7 +12,7 @@ const FETCH_MILLISECONDS = 5000;
 /** 30,000 entries of 200 bytes: 6 MB, more than a transaction may return here. Two streams at once. */
 const { rest, rows, sql, service } = useRest(
   {
-    ...{ DB_POOL: "4", dbPoolShare: 100, DB_POOL_TIMEOUT: "2000", streamConnections: 2 },
+    ...{ DB_POOL: "4", dbPoolShare: 100, dbPoolTimeout: 2000, streamConnections: 2 },
     ...{ dbMaxResultBytes: 1_000_000, DB_STATEMENT_TIMEOUT: `${FETCH_MILLISECONDS}` },
   },
   `create table public.entries (id int primary key, text text, data json, at date);

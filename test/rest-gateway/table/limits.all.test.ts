@@ -33,7 +33,7 @@ const narrow = useRest(
     dbMaxResultBytes: 1000,
     DB_STATEMENT_TIMEOUT: "4000",
     DB_POOL: "1",
-    DB_POOL_TIMEOUT: "1000",
+    dbPoolTimeout: 1000,
   },
   DDL,
 );
@@ -184,7 +184,7 @@ describe("a request at the limit is served, and a request above it is refused,",
     expect(await narrow.rows("notes?id=lt.4&select=id", update)).toHaveLength(3);
   });
 
-  test("for DB_STATEMENT_TIMEOUT and DB_POOL_TIMEOUT, the milliseconds of a statement and of waiting for a connection", async () => {
+  test("for DB_STATEMENT_TIMEOUT and dbPoolTimeout, the milliseconds of a statement and of waiting for a connection", async () => {
     const first = beyond(narrow, "rpc/sleeps", undefined, { status: 504, code: "57014" });
     const running =
       "select count(*)::int from pg_stat_activity where datname = current_database() and query like '%sleeps%'";
