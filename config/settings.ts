@@ -281,7 +281,7 @@ export const SETTINGS = {
   GRAPHQL_EXTRAS: setting(
     tableExtras,
     "",
-    "What GraphQL has for every table, separated by commas: aggregates, bulk (mutations of many rows, upserts), changes (on…Changed, filters of subscriptions) and node (nodeId, and node(id:), for Relay). The first two need the part graphql-extras. Single tables have the first three with @behavior +aggregates +bulk +changes.",
+    "What GraphQL has for every table, separated by commas: aggregates, bulk (mutations of many rows, upserts), changes (on…Changed, filters of subscriptions) and node (nodeId, and node(id:), for Relay). Single tables have the first three, which need the part graphql-extras, with @behavior +aggregates +bulk +changes.",
   ),
   GRAPHQL_INTROSPECTION: setting(
     oneOf("on", "authenticated", "off"),

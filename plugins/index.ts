@@ -31,7 +31,7 @@ import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TableExtrasPlugin } from "./shape/TableExtrasPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
-import { ChangeFiltersPlugin } from "./subscriptions/ChangeFiltersPlugin.ts";
+import { TableSubscriptionsPlugin } from "./subscriptions/TableSubscriptionsPlugin.ts";
 import { DefaultsPlugin } from "./writes/DefaultsPlugin.ts";
 import { InputColumnsPlugin } from "./writes/InputColumnsPlugin.ts";
 import { MutationShapePlugin } from "./writes/MutationShapePlugin.ts";
@@ -96,7 +96,7 @@ export const contractPreset: GraphileConfig.Preset = {
     UnindexedReferencesPlugin,
     RelationshipNamesPlugin,
     DescriptionsPlugin,
-    ChangeFiltersPlugin,
+    TableSubscriptionsPlugin,
     FieldSourcesPlugin,
   ],
   gather: { pgStrictFunctions: true },

@@ -13,8 +13,6 @@ import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin
 import { overloadedFunctionsPlugin } from "../../plugins/shape/OverloadedFunctionsPlugin.ts";
 import { type PrivilegeSource, privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
-import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
-import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import type { GraphQLLimits } from "../limits.ts";
 import { Introspection, whyLostOf } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
@@ -170,8 +168,6 @@ async function build(
       privilegesPlugin(privileges),
       overloadedFunctionsPlugin(privileges),
       viewKeysPlugin(options.relations),
-      tableSubscriptionsPlugin(options.relations),
-      changedRowsPlugin(options.relations),
       unindexedFiltersPlugin(options.unindexedFilters),
       ...options.plugins.map(afterSources),
     ],

@@ -5,6 +5,8 @@ import type {} from "../../plugins/lists/page.ts";
 import { AbsentBulkMutationsPlugin } from "./AbsentBulkMutationsPlugin.ts";
 import { AggregatesPlugin } from "./AggregatesPlugin.ts";
 import { BulkMutationsPlugin } from "./BulkMutationsPlugin.ts";
+import { ChangedRowsPlugin } from "./ChangedRowsPlugin.ts";
+import { ChangeFiltersPlugin } from "./ChangeFiltersPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
 import { ManyToManyPlugin } from "./ManyToManyPlugin.ts";
 
@@ -15,4 +17,6 @@ export const plugins: readonly GraphileConfig.Plugin[] = [
   BulkMutationsPlugin,
   AbsentBulkMutationsPlugin,
   ManyToManyPlugin,
+  ChangeFiltersPlugin,
+  ChangedRowsPlugin,
 ];

@@ -1,6 +1,6 @@
 import { constant, lambda, type Step } from "postgraphile/grafast";
-import type { Catalog } from "../../db/catalog/catalog.ts";
-import { filterArgument, filterOf } from "./ChangeFiltersPlugin.ts";
+import type { GraphQLFieldConfigArgumentMap } from "postgraphile/graphql";
+import type { FilterRequest } from "../../db/rights/filter.ts";
 import { changes, currentRow, keyOf, oldRow, type Table } from "./change-steps.ts";
 
 /** What happens to a row: the end of the field's name and its description. */
@@ -19,7 +19,7 @@ const EVENTS = [
  * The row is read when the event arrives, as the subscriber and under the policies; a deleted row is the one that was logged. With the smart
  * tag `@behavior +changes`, all have the argument `filter`.
  */
-export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
+export const TableSubscriptionsPlugin: GraphileConfig.Plugin = {
   name: "TableSubscriptionsPlugin",
   version: "1.0.0",
   gather: {
@@ -35,7 +35,7 @@ export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig
         if (!scope.isRootSubscription) return fields;
         let extended = fields;
         for (const table of Object.values(build.pgResources) as Table[]) {
-          const type = isSubscribable(build, table, catalog()) && build.getGraphQLTypeByPgCodec(table.codec, "output");
+          const type = isSubscribable(build, table) && build.getGraphQLTypeByPgCodec(table.codec, "output");
           if (!type) continue;
           for (const [verb, operation, describe] of EVENTS) {
             const typeName = build.inflection.tableType(table.codec);
@@ -47,10 +47,12 @@ export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig
               type: type as never,
               args: {
                 ...Object.fromEntries(keys.map(({ argument, type }) => [argument, { type }])),
-                ...(keys.some(({ argument }) => argument === "filter") ? {} : filterArgument(build, table.codec)),
+                ...(keys.some(({ argument }) => argument === "filter")
+                  ? {}
+                  : build.changeFilters?.argumentOf(build, table.codec)),
               },
               subscribePlan: (_$root: unknown, args: any) =>
-                changes(table, operation, whereOf(keys, args), filterOf(build, table.codec, args)),
+                changes(table, operation, whereOf(keys, args), build.changeFilters?.filterOf(build, table.codec, args)),
               plan: operation === "DELETE" ? oldRow(table) : currentRow(table),
             }));
             extended = build.extend(extended, { [fieldName]: field }, `Adding ${fieldName}`);
@@ -60,14 +62,16 @@ export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig
       },
     },
   },
-});
+};
 
 /** Whether the changes of its rows can be sent: it is a table with a primary key. */
-export function isSubscribable(build: GraphileBuild.Build, table: Table, { schemas }: Catalog): boolean {
+export function isSubscribable(build: GraphileBuild.Build, table: Table): boolean {
   const { codec, parameters, extensions } = table;
   if (parameters || !codec.attributes || codec.isAnonymous || keyOf(table).length === 0) return false;
   const { schemaName, name } = extensions?.pg ?? {};
-  const kind = schemas.get(schemaName ?? "")?.tables.get(name ?? "")?.kind;
+  const kind = build.options.relations!()
+    .schemas.get(schemaName ?? "")
+    ?.tables.get(name ?? "")?.kind;
   return (
     (kind === "table" || kind === "partitioned table") &&
     build.behavior.pgResourceMatches(table, "resource:select") === true
@@ -93,4 +97,16 @@ function whereOf(keys: readonly Key[], args: any): Step<Readonly<Record<string, 
     ($where, other) => lambda([$where, condition(other)] as const, ([one, two]: any) => ({ ...one, ...two })),
     condition(key) as Step<Readonly<Record<string, string>>>,
   );
+}
+
+declare global {
+  namespace GraphileBuild {
+    interface Build {
+      /** The argument `filter` of a subscription, and its value. Absent without the part that has them. */
+      readonly changeFilters?: {
+        argumentOf(build: Build, codec: any): GraphQLFieldConfigArgumentMap;
+        filterOf(build: Build, codec: any, args: any): Step<FilterRequest | null>;
+      };
+    }
+  }
 }

@@ -29,16 +29,22 @@ test("without the part, GraphQL has none of its fields", async () => {
   const read = "{ films { totalCount edges { node { title filmGenres { genre { label } } } } } }";
   const edges = [{ node: { title: "Alien", filmGenres: [{ genre: { label: "Horror" } }] } }];
   expect(await without.data(read)).toEqual({ films: { totalCount: 1, edges } });
-  const { films, film, mutation } = await without.data(`{
+  const { films, film, mutation, subscription } = await without.data(`{
     films: __type(name: "FilmConnection") { fields { name } }
     film: __type(name: "Film") { fields { name } }
     mutation: __type(name: "Mutation") { fields { name } }
+    subscription: __type(name: "Subscription") { fields { name args { name } } }
   }`);
   const namesOf = ({ fields }: any) => fields.map(({ name }: any) => name).sort();
   expect(namesOf(films)).toEqual(["edges", "pageInfo", "totalCount"]);
   expect(namesOf(film)).toEqual(["filmGenres", "filmGenresConnection", "id", "title"]);
   expect(namesOf(mutation).filter((name: string) => /Film|Import/.test(name))).toEqual([
     ...["createFilm", "createImport", "deleteFilm", "updateFilm"],
+  ]);
+  expect(subscription.fields.filter(({ name }: any) => /^onGenre/.test(name))).toEqual([
+    { name: "onGenreCreated", args: [] },
+    { name: "onGenreUpdated", args: [{ name: "id" }] },
+    { name: "onGenreDeleted", args: [{ name: "id" }] },
   ]);
 });
 

@@ -5,7 +5,7 @@ import { allOf, filterOf as columnFilter, negated } from "../../db/filters/condi
 import type { Operator as Comparison } from "../../db/filters/operators.ts";
 import type { FilterRequest } from "../../db/rights/filter.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
-import { hasExtra } from "../shape/TableExtrasPlugin.ts";
+import { hasExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 
 /** What an operator requires of a column. `value` is that of the client. */
 type Operator = {
@@ -100,6 +100,7 @@ export const ChangeFiltersPlugin: GraphileConfig.Plugin = {
   after: ["PgConnectionArgFilterPlugin", "PgTablesPlugin"],
   schema: {
     hooks: {
+      build: (build) => build.extend(build, { changeFilters: { argumentOf, filterOf } }, "Adding filters of changes"),
       init: {
         after: ["PgCodecs", "PgConnectionArgFilterPlugin", "PgTablesPlugin"],
         callback(_, build) {
@@ -202,7 +203,7 @@ function comparableType(build: GraphileBuild.Build, codec: PgCodec): string | nu
 }
 
 /** The argument `filter` of a subscription to a table; none if no column can be compared. */
-export function filterArgument(build: GraphileBuild.Build, codec: any): GraphQLFieldConfigArgumentMap {
+export function argumentOf(build: GraphileBuild.Build, codec: any): GraphQLFieldConfigArgumentMap {
   const name = `Changed${build.inflection.tableType(codec)}Filter`;
   if (!isOwn(build, name) || filterColumns(build, codec).size === 0) return {};
   const description = "Only changes whose row fulfils these conditions.";

@@ -1,11 +1,16 @@
 import { access, constant, lambda, SafeError, type Step } from "postgraphile/grafast";
 import { type GraphQLFieldConfigMap, GraphQLList, GraphQLNonNull, getNullableType } from "postgraphile/graphql";
-import type { Catalog } from "../../db/catalog/catalog.ts";
-import { withAbsent } from "../shape/absent-fields.ts";
-import { hasExtra, missingExtra } from "../shape/TableExtrasPlugin.ts";
-import { filterArgument, filterColumns, filterOf, IS_OWN, isOwn } from "./ChangeFiltersPlugin.ts";
-import { type ChangeOperation, currentRow, listenTo, oldRow, type Table } from "./change-steps.ts";
-import { isSubscribable } from "./TableSubscriptionsPlugin.ts";
+import { withAbsent } from "../../plugins/shape/absent-fields.ts";
+import { hasExtra, missingExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
+import {
+  type ChangeOperation,
+  currentRow,
+  listenTo,
+  oldRow,
+  type Table,
+} from "../../plugins/subscriptions/change-steps.ts";
+import { isSubscribable } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
+import { argumentOf, filterColumns, filterOf, IS_OWN, isOwn } from "./ChangeFiltersPlugin.ts";
 
 const OPERATIONS: Readonly<Record<ChangeOperation, string>> = {
   INSERT: "A row was created.",
@@ -18,7 +23,7 @@ const ALL = Object.keys(OPERATIONS) as readonly ChangeOperation[];
  * `onTodoChanged(filter: ChangedTodoFilter, operations: [ChangeOperation!]): ChangedTodo!`: an event for each committed change of a
  * table with the smart tag `@behavior +changes`, with the row after and before it.
  */
-export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
+export const ChangedRowsPlugin: GraphileConfig.Plugin = {
   name: "ChangedRowsPlugin",
   version: "1.0.0",
   after: ["TableSubscriptionsPlugin", "ChangeFiltersPlugin"],
@@ -29,17 +34,15 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
         callback(_, build) {
           if (!build.getTypeMetaByName("ChangeOperation")) registerOperation(build);
           for (const table of Object.values(build.pgResources) as Table[])
-            if (isSubscribable(build, table, catalog()) && hasExtra(build, table, "changes"))
-              registerTypes(build, table);
+            if (isSubscribable(build, table) && hasExtra(build, table, "changes")) registerTypes(build, table);
           return _;
         },
       },
       GraphQLObjectType(config, build, { scope }) {
         if (!scope.isRootSubscription) return config;
-        const relations = catalog();
         return withAbsent(config, () =>
           (Object.values(build.pgResources) as Table[])
-            .filter((table) => isSubscribable(build, table, relations) && !hasExtra(build, table, "changes"))
+            .filter((table) => isSubscribable(build, table) && !hasExtra(build, table, "changes"))
             .map((table) => [fieldNameOf(build, table), missingExtra("changes", table)] as const),
         );
       },
@@ -50,7 +53,7 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
           const type = build.inflection.tableType(table.codec);
           const fieldName = fieldNameOf(build, table);
           const isPossible =
-            isSubscribable(build, table, catalog()) && isOwn(build, `Changed${type}`) && isOwn(build, `Old${type}`);
+            isSubscribable(build, table) && isOwn(build, `Changed${type}`) && isOwn(build, `Old${type}`);
           if (!isPossible || fieldName in extended) continue;
           const field = fieldWithHooks({ fieldName, pgFieldResource: table } as never, () =>
             changedField(build, table, type),
@@ -61,7 +64,7 @@ export const changedRowsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin
       },
     },
   },
-});
+};
 
 const fieldNameOf = ({ inflection }: GraphileBuild.Build, { codec }: Table): string =>
   inflection.camelCase(`on-${inflection.tableType(codec)}-changed`);
@@ -70,7 +73,7 @@ const changedField = (build: GraphileBuild.Build, table: Table, type: string): a
   description: `Sends each change of a ${type}: the row after it and the row before it.`,
   type: new GraphQLNonNull(build.getOutputTypeByName(`Changed${type}`)),
   args: {
-    ...filterArgument(build, table.codec),
+    ...argumentOf(build, table.codec),
     operations: {
       description: "Only these changes; by default all.",
       type: new GraphQLList(new GraphQLNonNull(build.getInputTypeByName("ChangeOperation"))),
