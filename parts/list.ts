@@ -35,6 +35,11 @@ export const PARTS: readonly ListedPart[] = [
     commands: mailCommands,
     settings: async () => (await import("./mail/settings.ts")).MAIL,
   },
+  {
+    name: "account-admin",
+    modules: ["auth"],
+    load: async () => (await import("./account-admin/part.ts")).accountAdmin,
+  },
   { name: "federated", modules: ["auth"], load: async () => (await import("./federated/part.ts")).federated },
   { name: "saml", modules: ["auth"], load: async () => (await import("./saml/part.ts")).saml },
   {

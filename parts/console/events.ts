@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { type Html, html, type Value } from "../../gate/pages/html.ts";
 import { records, stampOf } from "../../gate/pages/table.ts";
-import type { EventAnswer, EventListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
+import type { EventAnswer, EventListAnswer } from "../../rest-gateway/auth/admin-schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View } from "./console.ts";
 import { CONSOLE } from "./path.ts";

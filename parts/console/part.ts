@@ -35,7 +35,7 @@ export const console: Part = {
   name: "console",
   about: "pages for operators at /console",
   paths: [`${CONSOLE}/*`],
-  needs: ["advisor"],
+  needs: ["advisor", "account-admin"],
   isForOperators: true,
   pages: () => [
     {

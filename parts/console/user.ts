@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { badge, Html, html, timeOf } from "../../gate/pages/html.ts";
-import type { AdminUserAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
+import type { AdminUserAnswer } from "../../rest-gateway/auth/admin-schemas.ts";
 import { type AdminApi, Refused } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type ViewInput } from "./console.ts";

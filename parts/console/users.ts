@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { Html, html, timeOf, type Value } from "../../gate/pages/html.ts";
 import { records } from "../../gate/pages/table.ts";
-import type { AdminUserAnswer, UserListAnswer } from "../../rest-gateway/auth/admin/schemas.ts";
+import type { AdminUserAnswer, UserListAnswer } from "../../rest-gateway/auth/admin-schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type Rendered, type View, type ViewInput } from "./console.ts";

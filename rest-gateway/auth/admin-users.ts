@@ -2,8 +2,7 @@ import type { z } from "zod";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Account } from "../../identity/account.ts";
-import type { EventFilters } from "./admin/events.ts";
-import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
+import type { AdminUserAnswer, EventAnswer } from "./admin-schemas.ts";
 import type { AuthFunctions } from "./functions.ts";
 import { normalizedEmail } from "./login-names.ts";
 import type { Found, PublicUser } from "./public-users.ts";
@@ -24,6 +23,10 @@ export type AccountChanges = {
   readonly userMetadata?: Readonly<Record<string, unknown>>;
   readonly appMetadata?: Readonly<Record<string, unknown>>;
 };
+
+/** By what security events are found. */
+export const EVENT_FILTERS = ["event", "user", "operator", "from", "to", "before"] as const;
+export type EventFilters = Readonly<Record<(typeof EVENT_FILTERS)[number], string | null>>;
 
 /** An account as an operator sees it. */
 export type DescribedAccount = z.infer<typeof AdminUserAnswer>;

@@ -1,4 +1,3 @@
-import { ADMIN_ROUTES } from "./admin/routes.ts";
 import {
   accepted,
   BackupCodesAnswer,
@@ -258,6 +257,5 @@ export const ROUTES: Routes = {
     answer: ok("A set of JSON Web Keys.", JwksAnswer),
     handle: sendPublicKeys,
   }),
-  ...ADMIN_ROUTES,
   ...PAGE_ROUTES,
 };

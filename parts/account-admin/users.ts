@@ -1,14 +1,14 @@
 import type { z } from "zod";
-import { problem } from "../../../problems/problem.ts";
-import { parsePaging } from "../../conventions/paging.ts";
-import { Parameters } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problem.ts";
-import type { AdminUsers, DescribedAccount } from "../admin-users.ts";
-import { isRecent } from "../confirmation.ts";
-import { operatorName } from "../functions.ts";
-import { badFields, refuseRaised, refuseUser } from "../problem.ts";
-import type { Call } from "../route.ts";
-import type { NewUserBody, UserChangeBody } from "./schemas.ts";
+import { problem } from "../../problems/problem.ts";
+import type { NewUserBody, UserChangeBody } from "../../rest-gateway/auth/admin-schemas.ts";
+import type { AdminUsers, DescribedAccount } from "../../rest-gateway/auth/admin-users.ts";
+import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
+import { operatorName } from "../../rest-gateway/auth/functions.ts";
+import { badFields, refuseRaised, refuseUser } from "../../rest-gateway/auth/problem.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import { parsePaging } from "../../rest-gateway/conventions/paging.ts";
+import { Parameters } from "../../rest-gateway/conventions/parameters.ts";
+import { badParameter } from "../../rest-gateway/conventions/problem.ts";
 
 // `/auth/admin/users`, for administrators and the service key.
 

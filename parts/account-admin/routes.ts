@@ -1,7 +1,13 @@
-import { created, noContent, ok } from "../answers.ts";
-import { type Routes, route } from "../route.ts";
+import {
+  AdminUserAnswer,
+  EventListAnswer,
+  NewUserBody,
+  UserChangeBody,
+  UserListAnswer,
+} from "../../rest-gateway/auth/admin-schemas.ts";
+import { created, noContent, ok } from "../../rest-gateway/auth/answers.ts";
+import { type Routes, route } from "../../rest-gateway/auth/route.ts";
 import { listEvents } from "./events.ts";
-import { AdminUserAnswer, EventListAnswer, NewUserBody, UserChangeBody, UserListAnswer } from "./schemas.ts";
 import { changeUser, createUser, deleteFactors, deleteSessions, deleteUser, listUsers, readUser } from "./users.ts";
 
 const WHO = "For administrators and the service key.";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { AccountBody, field, isStorable } from "../bodies.ts";
-import { loginEmailFault } from "../login-names.ts";
-import { named } from "../schemas.ts";
+import { AccountBody, field, isStorable } from "./bodies.ts";
+import { loginEmailFault } from "./login-names.ts";
+import { named } from "./schemas.ts";
 
 // The bodies of the routes for administrators. Requests are parsed with them, and the OpenAPI document is generated from them.
 

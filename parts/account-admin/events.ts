@@ -1,21 +1,20 @@
 import type { z } from "zod";
-import { csvLine } from "../../../db/query/result.ts";
-import { badParameter } from "../../conventions/problem.ts";
-import type { Call } from "../route.ts";
-import type { EventAnswer } from "./schemas.ts";
+import { csvLine } from "../../db/query/result.ts";
+import type { EventAnswer } from "../../rest-gateway/auth/admin-schemas.ts";
+import { EVENT_FILTERS, type EventFilters } from "../../rest-gateway/auth/admin-users.ts";
+import type { Call } from "../../rest-gateway/auth/route.ts";
+import { badParameter } from "../../rest-gateway/conventions/problem.ts";
 import { parametersOf } from "./users.ts";
 
 type Event = z.infer<typeof EventAnswer>;
-export type EventFilters = Readonly<Record<(typeof FILTERS)[number], string | null>>;
 
-const FILTERS = ["event", "user", "operator", "from", "to", "before"] as const;
 const PAGE_SIZE = 100;
 const MAX_EVENTS = 10_000;
 
 /** `GET /auth/admin/events?event=login_failed&from=2026-01-01T00:00:00Z`, as JSON, CSV or NDJSON. */
 export async function listEvents(call: Call<"operator">) {
   const { auth, request, response } = call;
-  const parameters = parametersOf(call, [...FILTERS, "limit"]);
+  const parameters = parametersOf(call, [...EVENT_FILTERS, "limit"]);
   const limit = Number(parameters.get("limit") ?? PAGE_SIZE);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_EVENTS)
     throw badParameter("limit", `limit must be an integer from 1 to ${MAX_EVENTS}`);
@@ -26,7 +25,7 @@ export async function listEvents(call: Call<"operator">) {
   }
   const before = parameters.get("before");
   if (before !== null && !/^\d{1,18}$/.test(before)) throw badParameter("before", "before must be the id of an event");
-  const filters = Object.fromEntries(FILTERS.map((name) => [name, parameters.get(name) || null])) as EventFilters;
+  const filters = Object.fromEntries(EVENT_FILTERS.map((name) => [name, parameters.get(name) || null])) as EventFilters;
 
   const data = await auth.adminUsers.events(filters, limit);
   const next = data.length < limit ? null : data.at(-1)!.id;
