@@ -1,6 +1,4 @@
 import { constant, lambda, type Step } from "postgraphile/grafast";
-import type { GraphQLFieldConfigArgumentMap } from "postgraphile/graphql";
-import type { FilterRequest } from "../../db/rights/filter.ts";
 import { changes, currentRow, keyOf, oldRow, type Table } from "./change-steps.ts";
 
 /** What happens to a row: the end of the field's name and its description. */
@@ -103,10 +101,9 @@ declare global {
   namespace GraphileBuild {
     interface Build {
       /** The argument `filter` of a subscription, and its value. Absent without the part that has them. */
-      readonly changeFilters?: {
-        argumentOf(build: Build, codec: any): GraphQLFieldConfigArgumentMap;
-        filterOf(build: Build, codec: any, args: any): Step<FilterRequest | null>;
-      };
+      readonly changeFilters?: Readonly<
+        Record<"argumentOf" | "filterOf", (build: Build, codec: any, args?: any) => any>
+      >;
     }
   }
 }
