@@ -88,14 +88,3 @@ test("positions count for the network of the client until they are taken or too 
   vi.advanceTimersByTime(80_000);
   expect([budget.total, budget.networks, resumption.size]).toEqual([0, 0, 0]);
 });
-
-test("more than 200 joins in a second are refused to the sockets of one address", async () => {
-  const clients: Awaited<ReturnType<typeof connect>>[] = [];
-  for (let n = 0; n < 6; n++) clients.push(await connect());
-  for (let n = 0; n < 95; n++) for (const { join } of clients) join(`many ${n}`);
-  const replies = () => clients.flatMap(({ of }) => of("phx_reply"));
-  await expect.poll(() => replies().length).toBe(570);
-  const refused = replies().filter(({ status }) => status === "error");
-  expect(refused.length).toBeGreaterThan(0);
-  expect(refused[0].response.reason).toBe("ClientJoinRateLimitReached: too many joins per second: try again");
-});
