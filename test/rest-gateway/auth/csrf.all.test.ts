@@ -62,6 +62,7 @@ describe.each(UNSAFE.map((request) => [request[0], request] as const))("%s with 
   test.each<[string, () => Promise<Record<string, string>>]>([
     ["no token", async () => ({})],
     ["an empty token", async () => ({ "x-csrf-token": "" })],
+    ["a token of other letters", async () => ({ "x-csrf-token": "é" })],
     ["a malformed token", async () => ({ "x-csrf-token": "null" })],
     ["a token of another session", () => bob.csrf()],
     ["a token of the previous session", async () => ({ "x-csrf-token": spent })],

@@ -128,7 +128,7 @@ test("/.well-known/jwks.json has only public keys, which other services can veri
     expect(keys.map((key: { kid: string }) => key.kid)).toContain(kid);
     expect(jwt.verify(accessToken, second.publicKey, { algorithms: ["RS256"] })).toMatchObject({ sub: "1" });
     // The public key must not be accepted as an HMAC secret.
-    const forged = jwt.sign({ sub: "1", role: "admin", type: "access" }, "x".repeat(40), {
+    const forged = jwt.sign({ sub: "1", role: "admin", type: "access" }, second.publicKey, {
       ...{ algorithm: "HS256" as const, keyid: kid!, issuer: "content-service", expiresIn: 60 },
     });
     expect((await ask(service, "/users/1", { authorization: `Bearer ${forged}` })).status).toBe(401);

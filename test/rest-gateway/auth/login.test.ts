@@ -9,7 +9,7 @@ const client = useService();
 const login = (body: unknown, headers = {}) => sendJson(client, "/auth/login", body, headers);
 
 describe("POST /auth/login", () => {
-  test.each(["ada", "ADA", "ada@example.com"])(
+  test.each(["ada", "ADA", "ada@example.com", "Ada@EXAMPLE.com"])(
     "returns a token pair to %s with the right password",
     async (username) => {
       const { status, json, headers } = await login({ username, password: PASSWORD });
@@ -97,6 +97,8 @@ describe("POST /auth/login", () => {
     ["no password", { username: "ada" }, "MISSING_FIELD"],
     ["no username", { password: PASSWORD }, "MISSING_FIELD"],
     ["nothing", {}, "MISSING_FIELD"],
+    ["an empty username", { username: "", password: PASSWORD }, "VALIDATION_ERROR"],
+    ["a username of 255 characters", { username: "x".repeat(255), password: PASSWORD }, "VALIDATION_ERROR"],
     ["a password of 129 characters", { username: "ada", password: "x".repeat(129) }, "VALIDATION_ERROR"],
     ["an object as code", { username: "ada", password: PASSWORD, code: {} }, "VALIDATION_ERROR"],
     ["a challenge without a code", { challenge: "x" }, "MISSING_FIELD"],
@@ -119,21 +121,5 @@ describe("POST /auth/login", () => {
       { field: "username", code: "MISSING_FIELD", message: "username is required" },
       { field: "password", code: "MISSING_FIELD", message: "password is required" },
     ]);
-  });
-
-  test.each(["garbage", "a.b.c"])("rejects the challenge %j with 401", async (challenge) => {
-    const { status, json } = await login({ challenge, code: "123456" });
-    expect([status, json.error.code]).toEqual([401, "INVALID_TOKEN"]);
-  });
-
-  test("rejects other tokens as challenges", async () => {
-    const { json: pair } = await login({ username: "ada", password: PASSWORD });
-    for (const challenge of [pair.accessToken, pair.refreshToken])
-      expect((await login({ challenge, code: "123456" })).status).toBe(401);
-  });
-
-  test("allows only POST", async () => {
-    const { status, headers } = await client.send("/auth/login");
-    expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 import { wrongCode } from "../../support/totp.ts";
 
-const { failure, enrol, login, codeOf, now, events, sql } = useFactors();
+const { failure, enrol, login, codeOf, now, pass, events, sql } = useFactors();
 
 const NEW = "Another-Horse-9?";
 const CODE_NEEDED = [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"];
@@ -18,54 +18,56 @@ async function keepingPassword(test: () => Promise<void>): Promise<void> {
 const change = (more: object = {}, oldPassword = PASSWORD, newPassword = NEW) =>
   failure("POST /auth/password", { as: "ada", body: { oldPassword, newPassword, ...more } });
 
-describe("POST /auth/password with a second factor", () => {
-  test("requires a code of the app or a backup code, and spends it", () =>
-    keepingPassword(async () => {
-      const { secret, backupCodes } = await enrol("ada");
-      for (const more of [{}, { code: null }]) expect(await change(more)).toEqual(CODE_NEEDED);
-      expect(await change({ code: wrongCode(secret, now()) })).toEqual(WRONG);
-      expect((await login("ada", { code: backupCodes[0] })).status).toBe(200);
-      expect((await change({ code: codeOf(secret) }))[0]).toBe(200);
-      for (const code of [codeOf(secret), backupCodes[0]])
-        expect((await login("ada", { password: NEW, code })).status).toBe(401);
-      expect((await login("ada", { password: NEW, code: backupCodes[1] })).status).toBe(200);
-      expect((await events()).filter((event) => event === "password_changed")).toHaveLength(1);
-    }));
+/** What the password and a code confirm, with the names of the fields that the request needs. */
+const DOORS: readonly (readonly [request: string, password: string, more: object, success: number])[] = [
+  ["POST /auth/password", "oldPassword", { newPassword: NEW }, 200],
+  ["POST /api/mfa/disable", "password", {}, 200],
+  ["POST /api/mfa/backup-codes", "password", {}, 200],
+  // After an older sign-in.
+  ["POST /auth/keys", "password", { name: "import" }, 201],
+];
 
-  test("accepts a backup code, which must not have been used", () =>
-    keepingPassword(async () => {
-      const { backupCodes } = await enrol("ada");
-      expect((await login("ada", { code: backupCodes[0] })).status).toBe(200);
-      expect(await change({ code: backupCodes[0] })).toEqual(WRONG);
-      expect((await change({ code: backupCodes[1] }))[0]).toBe(200);
-    }));
+describe.each(DOORS)("with a second factor, %s", (request, field, more, success) => {
+  const send = async (sent: object, password = PASSWORD) =>
+    failure(request, { as: "ada", body: { [field]: password, ...more, ...sent } });
+  const begin = async () => {
+    const enrolled = await enrol("ada");
+    pass(601_000);
+    return enrolled;
+  };
 
-  test("does not spend the code if the old password is wrong", () =>
+  test.each(["app", "backup"])("requires a right code, which is then spent: of the %s", (kind) =>
     keepingPassword(async () => {
-      const { secret } = await enrol("ada");
-      expect((await change({ code: codeOf(secret) }, "Wrong-Horse-77!"))[0]).toBe(403);
-      expect((await change({ code: codeOf(secret) }))[0]).toBe(200);
-    }));
+      const { secret, backupCodes } = await begin();
+      for (const none of [{}, { code: null }]) expect(await send(none)).toEqual(CODE_NEEDED);
+      for (const code of ["abc", "12345", 123456])
+        expect((await send({ code })).slice(0, 2)).toEqual([400, "VALIDATION_ERROR"]);
+      expect(await events()).toEqual(["mfa_enabled"]);
+      expect(await send({ code: wrongCode(secret, now()) })).toEqual(WRONG);
+      const code = kind === "app" ? codeOf(secret) : backupCodes[0];
+      // The code is not spent if the password is wrong.
+      expect((await send({ code }, "Wrong-Horse-77!"))[0]).toBe(403);
+      const before = await hashOfAda();
+      expect((await send({ code }))[0]).toBe(success);
+      expect(await events()).toContain("code_failed");
+      const password = (await hashOfAda()) === before ? PASSWORD : NEW;
+      if (request !== "POST /api/mfa/disable") expect((await login("ada", { password, code })).status).toBe(401);
+    }),
+  );
 
-  test("counts wrong codes together with those at logins and at other changes", async () => {
-    const { secret } = await enrol("ada");
-    const code = wrongCode(secret, now());
-    const confirm = (path: string, code: string) =>
-      failure(`POST ${path}`, { as: "ada", body: { password: PASSWORD, code } });
-    expect((await login("ada", { code })).status).toBe(401);
-    for (let i = 0; i < 2; i++) expect(await change({ code })).toEqual(WRONG);
-    for (const path of ["/api/mfa/disable", "/api/mfa/backup-codes"]) expect(await confirm(path, code)).toEqual(WRONG);
-    expect((await change({ code: codeOf(secret) })).slice(0, 2)).toEqual([429, "RATE_LIMITED"]);
-    for (const path of ["/api/mfa/disable", "/api/mfa/backup-codes"])
-      expect((await confirm(path, codeOf(secret))).slice(0, 2)).toEqual([429, "RATE_LIMITED"]);
-    expect((await login("ada", { code: codeOf(secret) })).status).toBe(429);
+  test("rejects a backup code that was used at a login", async () => {
+    const { backupCodes } = await begin();
+    expect((await login("ada", { code: backupCodes[0] })).status).toBe(200);
+    expect(await send({ code: backupCodes[0] })).toEqual(WRONG);
   });
 
-  test("with a malformed code is 400, and does not count as an attempt", async () => {
-    await enrol("ada");
-    for (const code of ["abc", "12345", 123456, ""])
-      expect((await change({ code })).slice(0, 2)).toEqual([400, "VALIDATION_ERROR"]);
-    expect(await events()).toEqual(["mfa_enabled"]);
+  test("counts wrong codes together with those at logins and at other changes", async () => {
+    const { secret } = await begin();
+    const code = wrongCode(secret, now());
+    for (let i = 0; i < 2; i++) expect((await login("ada", { code })).status).toBe(401);
+    for (let i = 0; i < 3; i++) expect(await send({ code })).toEqual(WRONG);
+    expect((await send({ code: codeOf(secret) })).slice(0, 2)).toEqual([429, "RATE_LIMITED"]);
+    expect((await login("ada", { code: codeOf(secret) })).status).toBe(429);
   });
 });
 

@@ -15,6 +15,8 @@ const PATHS: readonly (readonly [path: string, allow: string])[] = [
   ["/graphiql", READ],
   ["/assets/graphiql.js", READ],
   ["/auth/login", "POST, OPTIONS"],
+  ["/api/auth/login", "POST, OPTIONS"],
+  ["/api/auth/logout", "POST, OPTIONS"],
   ["/.well-known/jwks.json", READ],
 ];
 const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
