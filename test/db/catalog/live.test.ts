@@ -3,7 +3,6 @@ import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { LiveCatalog } from "../../../db/catalog/live.ts";
-import { Notifications } from "../../../db/follow/notifications.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
@@ -45,44 +44,6 @@ const withoutEventTrigger = () => dba("alter event trigger announce_schema_chang
 const tableNames = () => [...live.current.schemas.get("public")!.tables.keys()];
 /** Advances the clock. */
 const later = (milliseconds: number) => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds });
-
-/** Notifies the catalog of changes, as the service does. */
-async function listen(): Promise<void> {
-  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
-  onTestFinished(() => pool.end());
-  const feed = new Notifications({ pool, onError: () => {} });
-  feed.onSchemaChange(() => live.soon());
-  await feed.start();
-  onTestFinished(() => feed.close());
-}
-
-test("a table appears after its DDL has committed", async () => {
-  await listen();
-  const changed: Catalog[] = [];
-  live.onChange((catalog) => changed.push(catalog));
-  const before = live.current;
-  expect(before.version).toBe(1);
-
-  await dba("create table public.later (id int primary key); grant select on public.later to anon");
-  await expect.poll(tableNames, SOON).toContain("later");
-  expect(live.current.version).toBeGreaterThan(1);
-  expect(before.schemas.get("public")!.tables.has("later")).toBe(false);
-  expect(changed.at(-1)).toBe(live.current);
-
-  await dba("comment on table public.later is 'Better than never.'");
-  const comment = () => live.current.schemas.get("public")!.tables.get("later")?.comment;
-  await expect.poll(comment, SOON).toBe("Better than never.");
-  await dba("drop table public.later");
-  await expect.poll(tableNames, SOON).not.toContain("later");
-});
-
-test("notify pgrst causes a read when there is no event trigger", async () => {
-  await withoutEventTrigger();
-  await listen();
-  await dba("create table public.later (id int)");
-  await dba("notify pgrst, 'reload schema'");
-  await expect.poll(tableNames, SOON).toContain("later");
-});
 
 /** Repeats what fails because the roles changed meanwhile: they belong to the whole server, which other tests use too. */
 async function whileRolesStay(attempt: () => Promise<void>): Promise<void> {

@@ -68,7 +68,10 @@ test.each(PATHS.filter(([, allow]) => allow === READ).map(([path]) => path))(
   },
 );
 
-const UNKNOWN = ["/nothing", "/live/", "/docs/", "/docs/errors/", "/auth/login/", "/graphiql/", "/LIVE", "/Auth/Login"];
+const UNKNOWN = [
+  ...["/nothing", "/live/", "/docs/", "/docs/errors/", "/auth/login/", "/graphiql/", "/LIVE", "/Auth/Login"],
+  ...["/graphqlx", "/healthz", "/nowhere/1/../2", "/%00", "/%zz"],
+];
 
 test.each(UNKNOWN)("the unknown path %s is 404 in JSON for every method, without a body for HEAD", async (path) => {
   for (const method of METHODS) {

@@ -161,6 +161,7 @@ describe("an invalid URL", () => {
     "//",
     "/things/",
     "/things/1",
+    "/things/1/x",
     "/rpc/",
     "/rpc/add/1",
     "/./things",

@@ -60,25 +60,12 @@ describe("rpc", () => {
     expect([counted.status, counted.headers.get("content-range")]).toEqual([206, "0-0/2"]);
   });
 
-  test("me returns the caller", async () => {
-    expect(await rows("rpc/me", { as: "ada" })).toMatchObject({
-      id: 1,
-      name: "Ada Lovelace",
-      email: "ada@example.com",
-    });
-    expect(await rows("rpc/me?select=name,articles(id)&articles.order=id", { as: "bob", body: {} })).toEqual({
-      name: "Bob Kahn",
-      articles: [{ id: 2 }, { id: 4 }],
-    });
-    const { status, json, headers } = await rest("rpc/me");
-    expect([status, json]).toEqual([401, { code: "28000", message: "login required", details: null, hint: null }]);
-    expect(headers.get("www-authenticate")).toBe("Bearer");
-  });
-
-  test("create_user returns the user, and a registered e-mail address is 409", async () => {
-    const input = { name: "Eve", email: "eve@example.com", age: 30 };
-    expect(await rows("rpc/create_user?select=name,age", { body: { input } })).toEqual({ name: "Eve", age: 30 });
-    expect(await failure("rpc/create_user", { body: { input } })).toEqual([409, "23505"]);
+  test("create_article takes neither the id nor the author nor the times of the input", async () => {
+    const chosen = { id: 7000, author_id: 2, created_at: "2001-01-01", updated_at: "2001-01-01" };
+    const input = { title: "Punched cards", content: "Holes in a row.", ...chosen };
+    const { article } = await rows("rpc/create_article", { as: "ada", body: { input } });
+    expect(article).toMatchObject({ author_id: 1, title: "Punched cards", updated_at: null });
+    expect([article.id === 7000, article.created_at.startsWith("2001")]).toEqual([false, false]);
   });
 
   test.each<[name: string, body: object, status: number, code: string]>([
@@ -95,56 +82,5 @@ describe("rpc", () => {
     ["create_comment", { article_id: 1, content: null }, 400, "23502"],
   ])("%s of %j is refused", async (name, body, status, code) => {
     expect(await failure(`rpc/${name}`, { body, as: "ada" })).toEqual([status, code]);
-  });
-
-  test("create_article returns whether it succeeded, and all validation errors at once", async () => {
-    const body = { input: { title: "Bad", content: "" } };
-    expect(await rows("rpc/create_article?select=success,article,errors", { as: "ada", body })).toEqual({
-      success: false,
-      article: null,
-      errors: [
-        { field: "title", message: "title must have at least 5 characters", code: "VALIDATION_ERROR" },
-        { field: "content", message: "content must not be empty", code: "VALIDATION_ERROR" },
-      ],
-    });
-    const { errors } = await rows("rpc/create_article", { as: "ada", body: { input: { tags: [null] } } });
-    expect(errors.map(({ field, code }: Record<string, string>) => [field, code])).toEqual([
-      ["title", "MISSING_FIELD"],
-      ["content", "MISSING_FIELD"],
-      ["tags", "VALIDATION_ERROR"],
-    ]);
-    expect(await rows("rpc/create_article?select=success,message", { body })).toEqual({
-      success: false,
-      message: "login required",
-    });
-  });
-
-  test("functions create, update, publish, comment and delete an article", async () => {
-    const chosen = { id: 7000, author_id: 2, created_at: "2001-01-01", updated_at: "2001-01-01" };
-    const input = { title: "Punched cards", content: "Holes in a row.", tags: ["looms"], ...chosen };
-    const { article } = await rows("rpc/create_article", { as: "ada", body: { input } });
-    expect(article).toMatchObject({ author_id: 1, title: "Punched cards", status: "DRAFT", tags: ["looms"] });
-    const { id, created_at, updated_at } = article;
-    expect([id === 7000, created_at.startsWith("2001"), updated_at]).toEqual([false, false, null]);
-    const changed = { id, input: { title: "Punched cards and looms" } };
-    expect(await rows("rpc/update_article?select=title,content", { as: "ada", body: changed })).toEqual({
-      title: "Punched cards and looms",
-      content: "Holes in a row.",
-    });
-    expect(await rows("rpc/publish_article?select=status", { as: "ada", body: { id } })).toEqual({
-      status: "PUBLISHED",
-    });
-    const comment = { article_id: id, content: "At last." };
-    expect(await rows("rpc/create_comment?select=author_id,content", { as: "bob", body: comment })).toEqual({
-      author_id: 2,
-      content: "At last.",
-    });
-    expect(await rows("rpc/delete_article", { as: "admin", body: { id } })).toBe(true);
-    expect(await rows("rpc/delete_article", { as: "admin", body: { id } })).toBe(false);
-  });
-
-  test("functions that write are allowed only for POST", async () => {
-    expect(await failure("rpc/publish_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
-    expect(await failure("rpc/delete_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
   });
 });
