@@ -119,7 +119,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "a reset of the password by a thief of the mailbox":
       "a reset of the password needs the passkey or a backup code, and keeps the passkey",
   },
-  "parts/supabase-auth/sessions.test.ts": {
+  "parts/supabase-auth/sessions.ts": {
     "a client of `/auth/v1` goes on with a revoked key beside a token":
       "refuses a wrong API key, also where an access token decides, and needs none",
   },

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { ANONYMOUS_SECONDS } from "../../../rest-gateway/auth/housekeeping.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
-import { claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
+import { claimsOf, failureOf, KINDS, PASSWORD, useAuth } from "./support.ts";
 
 const ON = { SIGNUP: "anonymous" };
 const server = await startMailServer();
 
-describe("SIGNUP=anonymous", () => {
-  const { client, newUser, send, sql } = useAuth("bigint", ON);
+describe.each(KINDS)("SIGNUP=anonymous with %s ids", (kind) => {
+  const { client, newUser, send, sql } = useAuth(kind, ON);
 
   async function anonymous(options?: { data: object }) {
     const own = client();

@@ -19,9 +19,10 @@ export type AuthService = {
   send(request: string, sent?: { body?: unknown; token?: string; headers?: Record<string, string> }): Promise<Reply>;
 };
 
-type Kind = "bigint" | "uuid";
-
 /** `bigint`: the demo. `uuid`: a database without tables. */
+export const KINDS = ["bigint", "uuid"] as const;
+export type Kind = (typeof KINDS)[number];
+
 export function useAuth(kind: Kind, settings: TestSettings = {}, clock?: () => number): AuthService {
   let started: TestService;
   beforeAll(async () => {
