@@ -228,20 +228,6 @@ test.each(["enable", "disable"] as const)(
   },
 );
 
-test("a filter selects updates by the new row and deletes by the old row", async () => {
-  const on = { event: "*", schema: "public", table: "notes", filter: "room=eq.a" };
-  const notes = await observing(client(), "by default", [on]);
-  const leaving = await observing(client(), "leaving", [on], { postgres_changes_options: { leave: true } });
-  await sql("insert into notes (id, room) values (41, 'b'), (42, 'a')");
-  await sql("update notes set room = 'a' where id = 41");
-  await sql("update notes set room = 'b' where id = 42");
-  await sql("delete from notes");
-  await expect.poll(() => summary(notes)).toEqual(["INSERT 42", "UPDATE 41", "DELETE 41"]);
-  // With the option `leave`, an update after which the filter no longer holds is a DELETE.
-  await expect.poll(() => summary(leaving)).toEqual(["INSERT 42", "UPDATE 41", "DELETE 42", "DELETE 41"]);
-  expect(leaving.changes[2].old).toEqual({ id: 42 });
-});
-
 test("an update that takes a row out of the view of a caller arrives as DELETE with the key", async () => {
   const ada = await observing(client({ as: "ada" }), "view", [{ event: "*", schema: "public", table: "todos" }]);
   const bob = await observing(client({ as: "bob" }), "view", [{ event: "*", schema: "public", table: "todos" }]);

@@ -9,79 +9,31 @@ const DATABASE_URL = "postgres://u:p@db.example.com/d";
 const OWN = { DATABASE_URL, JWT_SECRET: "0123456789abcdef0123456789abcdef" };
 const read = (environment: Environment, limits?: Limits) => withLimits(readConfig(environment), limits);
 
+/** The limits that follow neither from a setting nor from the machine. */
+const LIMITS = `
+  apiKeysMax=50 apiMaxRecords=10000 changesMaxBytes=67108864 changesOpenTimeout=8000 changesPolicyTimeout=2000
+  dbAnonStatementTimeout=5000 dbMaxResultBytes=16777216 dbPoolQueue=10 dbPoolShare=80 dbPoolTimeout=10000 dbSharedReads=4 drainSpread=5000
+  emailReservation=2592000 graphqlMaxPageSize=1000 graphqlMaxRows=100000 graphqlMaxSearches=20 graphqlMaxTokens=20000
+  jsonMaxDepth=64 loginAttemptsPerAddress=100 loginWindow=900 mailLinkTtl=3600 mailsPerAddress=30 mailsPerHour=1000
+  mailsPerRecipient=5 maxConnectionsPerAddress=1000 maxQueueTime=200 metricsMaxOperations=100 mfaAttempts=5
+  realtimeJoinRate=100 realtimeJoinRatePerAddress=200 realtimeMaxChangeBytes=1048576 realtimeMaxChannels=100
+  realtimeMaxChannelsPerAddress=5000 recentSignIn=600 registrationsPerAddress=60 replicaMaxLag=2000 replicaMaxWait=50 replicaSticky=5000
+  restBodyLimit=16777216 restMaxConditionDepth=20 restMaxConditions=1000 restMaxEmbedDepth=10 restMaxEmbedFilters=20
+  restMaxEmbeds=500 restMaxPatternLength=200 restMaxPatterns=20 sendTimeout=30000 sessionsMax=100 sseHeartbeat=15
+  streamConnections=5 streamMaxRows=0 streamTimeout=3600000 taskAnonymousRetention=3600 taskConcurrencyPerOwner=1
+  taskMaxPending=100 taskMaxResultBytes=67108864 taskMaxStoredBytes=2147483648 taskMaxStoredBytesPerOwner=268435456
+  taskRetention=604800 taskTimeout=600000 userMetadataBytes=4096 wsMaxBufferedBytes=1048576
+  wsMaxConnectionsPerAddress=100 wsMaxMessageBytes=65536 wsMaxSubscriptions=100 wsMessageRate=100
+  wsMessageRatePerAddress=2000`;
+
 test("without settings, the limits are these", () => {
   const settings = readConfig({});
-  expect(withLimits(settings)).toEqual({
-    ...settings,
-    dbPoolShort: 2 * availableParallelism() + 1,
-    dbPoolQueue: 10,
-    dbPoolShare: 80,
-    dbSharedReads: 4,
-    dbMaxResultBytes: 16_777_216,
-    streamConnections: 5,
-    dbAnonStatementTimeout: 5000,
-    taskTimeout: 600_000,
-    replicaMaxWait: 50,
-    replicaSticky: 5000,
-    changesMaxBytes: 67_108_864,
-    changesOpenTimeout: 8000,
-    changesPolicyTimeout: 2000,
-    clientMemoryPerAddress: undefined,
-    recentSignIn: 600,
-    restMaxConditions: 1000,
-    restMaxPatterns: 20,
-    restMaxPatternLength: 200,
-    jsonMaxDepth: 64,
-    maxConnectionsPerAddress: 1000,
-    sendTimeout: 30_000,
-    maxQueueTime: 200,
-    wsMaxConnectionsPerAddress: 100,
-    wsMaxMessageBytes: 65_536,
-    wsMessageRate: 100,
-    wsMessageRatePerAddress: 2000,
-    wsMaxBufferedBytes: 1_048_576,
-    sseHeartbeat: 15,
-    drainSpread: 5000,
-    metricsMaxOperations: 100,
-    cacheMemory: expect.any(Number),
-    restMaxEmbedDepth: 10,
-    restMaxConditionDepth: 20,
-    restMaxEmbeds: 500,
-    restMaxEmbedFilters: 20,
-    restBodyLimit: 16_777_216,
-    apiMaxRecords: 10_000,
-    streamMaxRows: 0,
-    streamTimeout: 3_600_000,
-    graphqlMaxSearches: 20,
-    graphqlMaxTokens: 20_000,
-    graphqlMaxPageSize: 1000,
-    graphqlMaxRows: 100_000,
-    wsMaxSubscriptions: 100,
-    realtimeMaxChannels: 100,
-    realtimeJoinRate: 100,
-    realtimeMaxChannelsPerAddress: 5000,
-    realtimeJoinRatePerAddress: 200,
-    realtimeMaxChangeBytes: 1_048_576,
-    loginWindow: 900,
-    loginAttemptsPerAddress: 100,
-    registrationsPerAddress: 60,
-    mfaAttempts: 5,
-    mailsPerRecipient: 5,
-    mailsPerAddress: 30,
-    mailsPerHour: 1000,
-    mailLinkTtl: 3600,
-    emailReservation: 2_592_000,
-    apiKeysMax: 50,
-    sessionsMax: 100,
-    userMetadataBytes: 4096,
-    taskConcurrencyPerOwner: 1,
-    taskMaxPending: 100,
-    taskMaxResultBytes: 67_108_864,
-    taskMaxStoredBytesPerOwner: 268_435_456,
-    taskMaxStoredBytes: 2_147_483_648,
-    taskRetention: 604_800,
-    taskAnonymousRetention: 3600,
-  });
+  const { dbPoolShort, cacheMemory, clientMemoryPerAddress, ...limits } = withLimits(settings);
+  expect([dbPoolShort, cacheMemory, clientMemoryPerAddress]).toEqual([
+    ...[2 * availableParallelism() + 1, expect.any(Number), undefined],
+  ]);
+  const others = Object.entries(limits).filter(([name]) => !(name in settings));
+  expect(others.map(([name, value]) => `${name}=${value}`).toSorted()).toEqual(LIMITS.trim().split(/\s+/));
 });
 
 test.each([

@@ -119,11 +119,6 @@ describe("an API key", () => {
     expect((await api("PATCH /users/2", { as: "ada", body: { age: 36 }, headers })).status).toBe(403);
   });
 
-  test("and a token of two different callers are 401 VERIFICATION_FAILED", async () => {
-    const headers = { "x-api-key": service().service.tokens.issueKey("service_role") };
-    expect(await failure("/users/1", { as: "ada", headers })).toEqual(DISAGREE);
-  });
-
   test("of the service beside an anonymous one in a stronger place is 401 VERIFICATION_FAILED", async () => {
     const { tokens } = service().service;
     const headers = { apikey: tokens.issueKey("service_role"), "x-api-key": tokens.issueKey("anon") };

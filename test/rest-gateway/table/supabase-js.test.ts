@@ -2,12 +2,11 @@ import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
-import { type Answering, dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
+import { dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
 
 const { content, cinema, clientOf, clientAs, url, token } = useSupabase();
 
 describe("in the contract's examples,", () => {
-  const titles = async (request: Answering) => (await dataOf(request)).map((row: { title: string }) => row.title);
   const NOTES = "Notes on the Analytical Engine";
   const PACKETS = "How packets find their way";
   const PROTOCOL = "A protocol we gave up";
@@ -46,86 +45,6 @@ describe("in the contract's examples,", () => {
     const request = content().from("articles").select("title, comments(content)").order("id");
     const rows = await dataOf(request.ilike("comments.content", "%loom%"));
     expect(rows.map(({ comments }: any) => comments.length)).toEqual([1, 0, 0, 0]);
-  });
-
-  test("with !inner the parent rows without matching children are excluded", async () => {
-    const request = content().from("articles").select("title, comments!inner(content)").order("id");
-    expect(await dataOf(request.ilike("comments.content", "%loom%"))).toEqual([
-      { title: NOTES, comments: [{ content: "The loom is a fine picture." }] },
-    ]);
-  });
-
-  test("order is ascending or descending, limit and offset count rows", async () => {
-    expect(
-      await titles(content().from("articles").select("title").order("title", { ascending: false }).limit(2)),
-    ).toEqual([NOTES, PACKETS]);
-  });
-
-  test("inserted rows are returned only with select()", async () => {
-    const row = { name: "Grace Hopper", email: "grace@example.com", age: null };
-    const silent = await content().from("users").insert(row);
-    expect(silent).toMatchObject({ data: null, error: null, status: 201, count: null });
-    const returned = await content()
-      .from("users")
-      .insert({ ...row, email: "grace2@example.com" })
-      .select("name, age");
-    expect(returned).toMatchObject({ data: [{ name: "Grace Hopper", age: null }], status: 201 });
-  });
-
-  test("a JSON array of objects is a bulk insert", async () => {
-    const rows = ["x", "y"].map((name) => ({ name, email: `${name}@example.org` }));
-    expect(await dataOf(clientAs("ada").from("users").insert(rows).select("name"))).toEqual([
-      { name: "x" },
-      { name: "y" },
-    ]);
-  });
-
-  test("filters are required for updates and deletes", async () => {
-    const mine = clientAs("ada");
-    expect(await failureOf(mine.from("articles").update({ title: "All the same" }))).toEqual([400, "21000"]);
-    expect(await failureOf(mine.from("articles").delete())).toEqual([400, "21000"]);
-  });
-
-  test("rpc takes a JSON object of named arguments, and none for a function without arguments", async () => {
-    expect(await dataOf(content().rpc("search", { keyword: "packet" }).select("title"))).toEqual([{ title: PACKETS }]);
-    const mine = clientAs("ada");
-    expect(await dataOf(mine.rpc("me").select("name"))).toMatchObject({ name: "Ada Lovelace" });
-  });
-
-  test.each<[string, () => PromiseLike<any>, number, string]>([
-    [
-      "a violated unique constraint",
-      () => content().from("users").insert({ name: "Ada", email: "ADA@example.com" }),
-      409,
-      "23505",
-    ],
-    [
-      "a violated foreign key constraint",
-      () => clientAs("ada").from("comments").insert({ article_id: 99, content: "?" }),
-      409,
-      "23503",
-    ],
-    [
-      "a foreign key constraint violated by the deletion of a row that others refer to",
-      () => clientOf("service_role").from("users").delete().eq("id", 1),
-      409,
-      "23503",
-    ],
-    [
-      "an insufficient privilege (row-level policy)",
-      () => clientAs("ada").from("articles").insert({ author_id: 2, title: "Not by Bob", content: "…" }),
-      403,
-      "42501",
-    ],
-    [
-      "a missing row where one is required",
-      () => content().from("users").select().eq("id", 999).single(),
-      406,
-      "PGRST116",
-    ],
-    ["an invalid data type or value format", () => content().from("users").select().eq("id", "one"), 400, "22P02"],
-  ])("the error for %s has its status and code", async (_meaning, request, status, code) => {
-    expect(await failureOf(request())).toEqual([status, code]);
   });
 });
 
