@@ -1,8 +1,8 @@
-import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import type { SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { continuationOf } from "../federated/support.ts";
-import { type AuthService, claimsOf, failureOf, PASSWORD, useAuth } from "./support.ts";
+import { type AuthService, claimsOf, failureOf, flowClient, PASSWORD, useAuth } from "./support.ts";
 
 // The links of e-mails that supabase-js has requested with a URL to return to: they sign the application in there.
 
@@ -21,10 +21,7 @@ const required = useAuth("bigint", { ...SETTINGS, EMAIL_CONFIRM: "required", SIG
 
 type Flow = "pkce" | "implicit";
 const FLOWS = ["pkce", "implicit"] as const;
-const clientOf = ({ service }: AuthService, flowType: Flow): SupabaseClient =>
-  createClient(service().url, service().service.tokens.issueKey("anon"), {
-    auth: { flowType, persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
-  });
+const clientOf = ({ service }: AuthService, flowType: Flow) => flowClient(service(), flowType);
 
 let count = 0;
 const address = () => `lea${++count}@test.example`;

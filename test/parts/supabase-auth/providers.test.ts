@@ -1,9 +1,9 @@
-import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import type { SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { signInAt as signInAtProvider } from "../../support/identity-provider.ts";
 import { WebClient } from "../../support/web-client.ts";
 import { continuationOf, hasSession, oidcEntry, useFederated } from "../federated/support.ts";
-import { claimsOf, failureOf, PASSWORD } from "./support.ts";
+import { claimsOf, failureOf, flowClient, PASSWORD } from "./support.ts";
 
 const PAGE = "https://app.example";
 const federated = useFederated({
@@ -15,10 +15,7 @@ const federated = useFederated({
 });
 const { service, sql } = federated;
 
-const clientOf = (flowType: "pkce" | "implicit"): SupabaseClient =>
-  createClient(service().url, service().service.tokens.issueKey("anon"), {
-    auth: { flowType, persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
-  });
+const clientOf = (flowType: "pkce" | "implicit") => flowClient(service(), flowType);
 
 /** Signs in at the provider in a browser, and returns the URL at which the browser continues. */
 async function signInAt(client: SupabaseClient, redirectTo = `${PAGE}/welcome?a=b`, login = "mary", provider = "acme") {

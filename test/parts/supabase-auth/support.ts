@@ -64,6 +64,12 @@ export function useAuth(kind: Kind, settings: TestSettings = {}, clock?: () => n
   };
 }
 
+/** A client whose sign-ins at other pages return in this way. */
+export const flowClient = ({ url, service }: TestService, flowType: "pkce" | "implicit"): SupabaseClient =>
+  createClient(url, service.tokens.issueKey("anon"), {
+    auth: { flowType, persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
+  });
+
 let users = 0;
 
 /** `[400, "invalid_credentials"]` */
