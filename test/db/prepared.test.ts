@@ -42,21 +42,7 @@ test("a prepared statement returns the rows of each caller and role", async () =
     stranger: [],
   };
   const callers = { ada, bob, anon, stranger: identityOf("authenticated") };
-  for (const name of [
-    "ada",
-    "bob",
-    "anon",
-    "ada",
-    "stranger",
-    "bob",
-    "anon",
-    "bob",
-    "ada",
-    "bob",
-    "ada",
-    "anon",
-    "ada",
-  ])
+  for (const name of "ada bob anon ada stranger bob anon bob ada bob ada anon ada".split(" "))
     expect(await db.run(callers[name as keyof typeof callers], [text])).toEqual([rows[name]]);
   expect(await prepared(db, "from secrets")).toHaveLength(2);
 });

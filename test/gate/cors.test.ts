@@ -13,16 +13,7 @@ describe("a page", () => {
       const { headers } = await ask("/rest/v1/users", { headers: ORIGIN });
       expect(headers.get("access-control-expose-headers")!.split(",")).toEqual(
         expect.arrayContaining([
-          ...[
-            "Content-Range",
-            "ETag",
-            "Last-Modified",
-            "Link",
-            "Location",
-            "Allow",
-            "Retry-After",
-            "Preference-Applied",
-          ],
+          ..."Content-Range ETag Last-Modified Link Location Allow Retry-After Preference-Applied".split(" "),
           ...["X-Request-Id", "X-Total-Count", "X-RateLimit-Limit", "X-RateLimit-Remaining"],
           ...["X-API-Version", "X-API-Warn", "X-API-Sunset"],
         ]),

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto";
 import http from "node:http";
 import jwt from "jsonwebtoken";
 import pino from "pino";
@@ -31,10 +30,6 @@ const ANON = sign({ role: "anon" });
 const SERVICE = sign({ role: "service_role" });
 const ADA = sign(USER);
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-const signedAs = (header: object, claims: object) => {
-  const text = `${encode(header)}.${encode(claims)}`;
-  return `${text}.${createHmac("sha256", JWT_SECRET).update(text).digest("base64url")}`;
-};
 
 /** All tokens that these tests send. */
 const TOKENS = {
@@ -51,13 +46,6 @@ const TOKENS = {
   "a tampered token": ADA.replace(
     /\.[^.]+\./,
     `.${encode({ ...USER, role: "admin", iss: "content-service", exp: 4e9 })}.`,
-  ),
-  "a token without a signature": jwt.sign({ ...USER, iss: "content-service", exp: 4e9 }, "", { algorithm: "none" }),
-  "a truncated token": ADA.slice(0, -5),
-  "a token of another algorithm": sign(USER, { algorithm: "HS512" }),
-  "a token with the algorithm none": signedAs(
-    { alg: "none", typ: "JWT" },
-    { ...USER, iss: "content-service", exp: 4e9 },
   ),
   "a token without exp": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
   "a token of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 3600 }),
@@ -119,10 +107,6 @@ describe("the caller", () => {
     [{ apikey: "anon", bearer: "a refresh token" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a token with another secret" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a tampered token" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "a token without a signature" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "a truncated token" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "a token of another algorithm" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "a token with the algorithm none" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a token without exp" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a token of another issuer" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a token with a malicious role" }, BAD_TOKEN],

@@ -19,16 +19,7 @@ export const SERVERS: readonly Server[] = [...(hasServer ? [DEBIAN] : []), EMBED
 if (!hasServer) console.warn("skipped: PostgreSQL 15, which is not installed: apt-get install postgresql-15");
 
 export const ROLES = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];
-const SCHEMAS = [
-  "content_service",
-  "auth",
-  "auth_private",
-  "auth_api",
-  "tasks",
-  "graphile_worker",
-  "changes",
-  "realtime",
-];
+const SCHEMAS = "content_service auth auth_private auth_api tasks graphile_worker changes realtime".split(" ");
 
 /** An application of another team: its own users, an extension in another schema, and nothing executable by everyone. */
 const APPLICATION = (id: string, next: string) => `
