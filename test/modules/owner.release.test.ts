@@ -8,8 +8,7 @@ import { startTestService } from "../support/service.ts";
 import { applicationOf, connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 const JWT_SECRET = "a secret of thirty-two bytes or more";
-const SECTION = readFileSync("docs/configuration.md", "utf8").split("### Change the owner")[1]!;
-const CHANGE_OWNER = /```sql\n(.*?)```/s.exec(SECTION)![1]!;
+const CHANGE_OWNER = readFileSync("deploy/postgresql/change-owner.sql", "utf8");
 
 describe.each(SERVERS)("on PostgreSQL $version, a database that a superuser has started the service on", (version) => {
   let server: ForeignServer;

@@ -17,7 +17,7 @@ if (!hasHaproxy) console.warn(`skipped: what is behind HAProxy, because ${HAPROX
 export type Haproxy = { readonly port: number; readonly program: Program; stop(): Promise<void> };
 
 /**
- * HAProxy with the configuration of docs/deployment.md in front of database servers, whose health is answered as Patroni does. `urls`
+ * HAProxy with the configuration of deploy/proxy/ in front of database servers, whose health is answered as Patroni does. `urls`
  * are connection strings of one database.
  */
 export async function startHaproxy(urls: readonly string[], log?: string): Promise<Haproxy> {
@@ -29,7 +29,7 @@ export async function startHaproxy(urls: readonly string[], log?: string): Promi
       () => true,
       () => false,
     );
-  const { stop, ...haproxy } = await start("listen primary", "127.0.0.1:5000", servers, answers, log);
+  const { stop, ...haproxy } = await start("haproxy-primary.cfg", "127.0.0.1:5000", servers, answers, log);
   return {
     ...haproxy,
     async stop() {
@@ -39,28 +39,27 @@ export async function startHaproxy(urls: readonly string[], log?: string): Promi
   };
 }
 
-/** HAProxy with the configuration of docs/deployment.md in front of instances of the service, which listen on these ports. */
+/** HAProxy with the configuration of deploy/proxy/ in front of instances of the service, which listen on these ports. */
 export const startHaproxyOfInstances = (ports: readonly number[], log?: string): Promise<Haproxy> =>
   start(
-    "defaults",
+    "haproxy.cfg",
     "127.0.0.1:8080",
     ports.map((port) => `127.0.0.1:${port}`),
     accepts,
     log,
   );
 
-/** `beginning` is that of the configuration. It listens on a free port instead of `address`, with these servers instead of its own. */
+/** With this file of deploy/proxy/. It listens on a free port instead of `address`, with these servers instead of its own. */
 async function start(
-  beginning: string,
+  file: string,
   address: string,
   servers: readonly string[],
   answers: (port: number) => Promise<boolean>,
   log?: string,
 ): Promise<Haproxy> {
-  const blocks = [...(await readFile("docs/deployment.md", "utf8")).matchAll(/^```haproxy\n([\s\S]*?)^```$/gm)];
-  const [, text] = blocks.find(([, each]) => each!.startsWith(beginning))!;
+  const text = await readFile(join("deploy/proxy", file), "utf8");
   const port = await findFreePort();
-  const others = text!.split("\n").filter((line) => !line.startsWith("  server "));
+  const others = text.split("\n").filter((line) => !line.startsWith("  server "));
   const config = others
     .join("\n")
     .replace(address, `127.0.0.1:${port}`)

@@ -41,12 +41,12 @@ default_pool_size = 2
   );
 }
 
-/** PgBouncer with the configuration of docs/deployment.md. `url` is the connection string of the superuser. */
+/** PgBouncer with the configuration of deploy/pgbouncer/. `url` is the connection string of the superuser. */
 export async function startDocumentedPooler(url: string, log?: string): Promise<Pooler> {
-  const [, text] = /^```ini\n([\s\S]*?)^```$/m.exec(await readFile("docs/deployment.md", "utf8"))!;
+  const text = await readFile("deploy/pgbouncer/pgbouncer.ini", "utf8");
   const { hostname, port, pathname, username, password } = new URL(url);
   const configOf = (ownPort: number, usersFile: string) =>
-    text!
+    text
       .replace("content = host=db.example.com port=5432", `${pathname.slice(1)} = host=${hostname} port=${port}`)
       .replace("6432", String(ownPort))
       .replace("/etc/pgbouncer/userlist.txt", usersFile);
