@@ -17,11 +17,6 @@ const PAGES = ["authentication", "database-application", "errors", "graphql", "s
 const FILES = readdirSync("demo/pages/live").map(
   (name) => [name, readFileSync(`demo/pages/live/${name}`, "utf8").replaceAll('.ts";', '";')] as const,
 );
-/** The component that puts the files of urql together: "```tsx urql-page.tsx". */
-const [, COMPONENT = ""] = /^```tsx urql-page.tsx\n([\s\S]*?)^```$/m.exec(
-  readFileSync("docs/database-application.md", "utf8"),
-)!;
-
 /** What the tests do with session.ts, socket.ts and follow.ts. Those of Apollo and urql are shown by the example pages. */
 const FOLLOW = `
   import * as session from "./session";
@@ -85,17 +80,8 @@ beforeAll(() => {
   const [, example = ""] = /^```ts\n(import .*[\s\S]*?)^```$/m.exec(readFileSync("docs/authentication.md", "utf8"))!;
   writeFileSync(join(folder, "example.ts"), `${example.replace("./live/session.ts", "./session")}export {};\n`);
   writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);
-  writeFileSync(join(folder, "urql-page.tsx"), COMPONENT);
-  writeFileSync(
-    join(folder, "test-urql-page.tsx"),
-    `import { createRoot } from "react-dom/client";
-     import * as session from "./session";
-     import { Articles } from "./urql-page";
-     createRoot(document.body).render(<Articles />);
-     Object.assign(globalThis, { session });`,
-  );
   const { compilerOptions } = JSON.parse(readFileSync("demo/pages/tsconfig.json", "utf8"));
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "*.tsx"] }));
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
 });
 
 test("the documents name each file of a page, and all of them compile", () => {
@@ -394,37 +380,6 @@ describe.skipIf(!installed)("in a browser", () => {
       expect([rowCount, await user()]).toEqual([0, "bob"]);
     },
   );
-
-  test("the component for urql lists articles, follows comments and sends one", async () => {
-    const name = "urql-page.tsx";
-    scripts.set(name, await bundle(`test-${name}`));
-    const { owner } = service.database;
-    const title = "Shown by the component";
-    const { rows } = await owner.query(
-      "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
-      [title],
-    );
-    const write = (content: string) =>
-      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
-    for (let i = 1; i <= 12; i++) await write(`${i}`);
-    const page = await open(name);
-    page.on("pageerror", (error) => expect.unreachable(error.message));
-    await page.evaluate(`session.signIn(${LOGIN})`);
-    await page.getByRole("button", { name: title, exact: true }).click();
-    const article = page.locator("section", { has: page.getByRole("heading", { name: title, exact: true }) });
-    const shown = () => article.getByRole("listitem").allInnerTexts();
-    const numbers = (from: number) => Array.from({ length: 13 - from }, (_, i) => `Bob Kahn: ${from + i}`);
-    await expect.poll(shown, POLL).toEqual(numbers(3));
-    await article.getByRole("button", { name: "Earlier", exact: true }).click();
-    await expect.poll(shown, POLL).toEqual(numbers(1));
-    await write("live");
-    await expect.poll(shown, POLL).toEqual([...numbers(1), "Bob Kahn: live"]);
-    await article.getByLabel("Your comment").fill("own");
-    await page.keyboard.press("Enter");
-    await expect.poll(shown, POLL).toEqual([...numbers(1), "Bob Kahn: live", "Ada Lovelace: own"]);
-    await page.evaluate("session.signOut()");
-    await article.locator("form").waitFor({ state: "detached" });
-  });
 
   test("with socket.ts a page has one connection, also while it follows nothing", async () => {
     const { owner } = service.database;

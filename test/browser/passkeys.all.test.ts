@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { stripTypeScriptTypes } from "node:module";
 import type { AddressInfo } from "node:net";
 import type { Browser, CDPSession, Page } from "playwright-core";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -9,9 +10,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 const installed = hasBrowser("passkeys");
 
 const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
-const [, EXAMPLE] = /^## Passkeys\n[\s\S]*?^```js browser\n([\s\S]*?)^```$/m.exec(
-  readFileSync("docs/authentication.md", "utf8"),
-)!;
+const EXAMPLE = stripTypeScriptTypes(readFileSync("demo/pages/live/passkeys.ts", "utf8")).replaceAll("export ", "");
 const SUPABASE = readFileSync("node_modules/@supabase/supabase-js/dist/umd/supabase.js", "utf8");
 const LIBRARY = readFileSync("node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js", "utf8");
 
@@ -50,7 +49,7 @@ async function open(options: object = {}): Promise<void> {
   });
 }
 
-/** What the script of a page returns. It has the functions of docs/authentication.md. */
+/** What the script of a page returns. It has the functions of passkeys.ts. */
 const run = (script: string): Promise<any> => page.evaluate(`(async () => { ${EXAMPLE}\n${script} })()`);
 const signIn = () => run(`return send("POST", "/api/auth/login", ${JSON.stringify(LOGIN)})`);
 const signOut = () => run(`return (await fetch("/api/auth/logout", { method: "POST" })).status`);
@@ -65,7 +64,7 @@ describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
     await signIn();
   }, 60_000);
 
-  test("the example of docs/authentication.md adds a passkey, signs in with it, and uses it as a second factor", async () => {
+  test("passkeys.ts adds a passkey, signs in with it, and uses it as a second factor", async () => {
     const backupCodes = await run(`return addPasskey("My laptop")`);
     expect(backupCodes).toHaveLength(10);
     expect(await whoAmI()).toBe("ada");

@@ -194,10 +194,9 @@ describe("/docs/…", () => {
     expect(page).toMatch(/<code>[^<]*&lt;[^<]*<\/code>/);
   });
 
-  test("files of a page have their name, and code of each language its colours", async () => {
+  test("a file has its name, and its code colours", async () => {
     const page = await text("/docs/database-application");
-    for (const name of ["comments.ts", "urql-page.tsx"])
-      expect(page).toMatch(new RegExp(`<p class="file">${name}</p><pre tabindex="0"><code><span class="hljs-`));
+    expect(page).toMatch(/<p class="file">vite.config.ts<\/p><pre tabindex="0"><code><span class="hljs-/);
   });
 
   test("pages load nothing from elsewhere and run no inline script", async () => {
