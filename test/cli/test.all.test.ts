@@ -211,11 +211,8 @@ test("without vitest or an application the command says what is missing", async 
   });
 });
 
-test("docs/applications.md has the tests of the example", async () => {
+test("docs/applications.md has the matrix of the example", async () => {
   const docs = await readFile(join(PROJECT, "docs/applications.md"), "utf8");
-  const [example, matrix] = await Promise.all(
-    ["test/access.test.ts", "test/access.md"].map((file) => readFile(join(TESTED, file), "utf8")),
-  );
-  expect(docs).toContain(`\`\`\`ts\n${example}\`\`\``);
-  expect(docs).toContain(`\`\`\`md\n${matrix!.split("\n## ")[0]}\`\`\``);
+  const matrix = await readFile(join(TESTED, "test/access.md"), "utf8");
+  expect(docs).toContain(`\`\`\`md\n${matrix.split("\n## ")[0]}\`\`\``);
 });
