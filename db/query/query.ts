@@ -8,6 +8,8 @@ import { Aliases, type From, fromTable, namesOf, writeLimit, writeRows, writeWhe
 
 /** The SQL of a plan. The main statement returns one row, with the finished body, in the columns of `RESULT`. */
 export type Query = {
+  /** A statement that `main` must see the result of; absent for most. */
+  readonly first?: Written | undefined;
   readonly main: Written;
   /** A second statement, for a planned or estimated count; null without one. */
   readonly estimate: Written | null;
@@ -37,8 +39,12 @@ export type PlannedQuery = {
   readonly isRolledBack: boolean;
 };
 
-/** The results of the main statement and of the estimate. */
-export type QueryResult = { readonly main: Result; readonly estimate: Result | null };
+/** The results of the statements. */
+export type QueryResult = {
+  readonly first?: Result | undefined;
+  readonly main: Result;
+  readonly estimate: Result | null;
+};
 
 /** `postgis` is the schema of PostGIS; null when it is not installed. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {

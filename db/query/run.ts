@@ -31,13 +31,13 @@ export type Input = {
 type Options = {
   readonly identity: Identity;
   readonly signal: CancelSignal;
-  readonly onConnected: () => void;
+  readonly onConnected?: () => void;
 } & Pick<RunOptions, "reading">;
 
 /** Runs a query in one transaction and one round trip. */
 export async function run(
   transactions: Transactions,
-  { query, isolation, isRolledBack }: PlannedQuery,
+  { query, isolation, isRolledBack }: Omit<PlannedQuery, "plan">,
   input: Input,
   { identity, reading, ...more }: Options & Pick<RunOptions, "written">,
 ): Promise<QueryResult> {
@@ -47,12 +47,16 @@ export async function run(
   return resultOf(query, await transactions.run(identity, statementsOf(query, input), located));
 }
 
-/** In order: the main statement; the estimate, if it is needed. */
-export const statementsOf = ({ main, estimate }: Query, input: Input): Statement[] =>
-  (estimate ? [main, estimate] : [main]).map((each) => writeStatement(each, input));
+/** In order: the first statement, the main one, the estimate. */
+export function statementsOf({ first, main, estimate }: Query, input: Input): Statement[] {
+  const all = first ? [first, main] : [main];
+  return (estimate ? [...all, estimate] : all).map((each) => writeStatement(each, input));
+}
 
-const resultOf = ({ estimate }: Query, results: readonly Result[]): QueryResult =>
-  estimate ? { main: results.at(-2)!, estimate: results.at(-1)! } : { main: results.at(-1)!, estimate: null };
+function resultOf({ first, estimate }: Query, results: readonly Result[]): QueryResult {
+  if (first) return { first: results[0], main: results[1]!, estimate: null };
+  return estimate ? { main: results.at(-2)!, estimate: results.at(-1)! } : { main: results.at(-1)!, estimate: null };
+}
 
 /** A result whose body is read from the database while it is sent. `close` must follow. */
 export type StreamedResult = {

@@ -17,9 +17,9 @@ import { answer, locationOf, type ResourceExchange, sendAnswer, sendProblem } fr
 import { resourceProblem } from "./answer/error-mapping.ts";
 import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
-import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
+import { type Incoming, type ParseOptions, parseRequest } from "./parse/request.ts";
 import { FoundFaults } from "./problem.ts";
-import type { Target } from "./request.ts";
+import type { ResourceRequest, Target } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount, readCreated } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
@@ -118,7 +118,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const { method = "GET", headers } = sent;
     const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
     const incoming = { ...target, method, headers, route, body, isTask: isAsync };
-    const { request, account } = await this.#parse(incoming, exchange);
+    const request = await this.#parse(incoming, exchange);
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
@@ -132,9 +132,9 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const { mark } = feed;
     const replicated = database.replicas?.requestOf(headers["change-position"], preferences.read);
     const run = async () => {
-      if (account === null) return this.#runner.run(request, identity, signal, replicated);
+      if (request.account === null) return this.#runner.run(request, identity, signal, replicated);
       const languages = languagesOf(sent.headers["accept-language"]);
-      const newAccount = { request, account, identity, address: auth!.addressOf(sent), languages };
+      const newAccount = { request, identity, address: auth!.addressOf(sent), languages };
       const created = await createAccount(newAccount, auth!, this.#runner);
       if (created === null) throw problem("email taken");
       exchange.isWritten = true;
@@ -148,7 +148,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   }
 
   /** Rejects with every fault of an invalid body, including those that only the database finds. */
-  async #parse(incoming: Incoming, exchange: ResourceExchange): Promise<Parsed> {
+  async #parse(incoming: Incoming, exchange: ResourceExchange): Promise<ResourceRequest> {
     try {
       return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));
     } catch (error) {

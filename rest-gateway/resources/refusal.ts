@@ -15,13 +15,15 @@ import { type FoundFaults, invalidBody, invalidRecords, MAX_FAULTS, valuesTaken 
 import { type Columns, nameIn, type ResourceRequest, recordsBody, type Style } from "./request.ts";
 import type { Resource } from "./resource.ts";
 
-/** A request that the database has refused, and the identity that it was sent with. */
-type RefusedRequest = {
-  readonly request: ResourceRequest;
+/** The database, as the caller of a request. */
+export type CallerDatabase = {
   readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
   readonly catalog: Catalog;
 };
+
+/** A request that the database has refused. */
+type RefusedRequest = CallerDatabase & { readonly request: ResourceRequest };
 
 /**
  * Adds detail to an error of the database: returns a Problem with every rule of the table that is violated, or a
@@ -35,13 +37,6 @@ export async function explained(error: unknown, refusedRequest: RefusedRequest):
 }
 
 // Postgres reports one violated rule at a time; a form should show all of them.
-
-/** The database, as the caller of a request. */
-export type CallerDatabase = {
-  readonly identity: Identity;
-  readonly transactions: Pick<Transactions, "run">;
-  readonly catalog: Catalog;
-};
 
 const CHECK_VIOLATION = "23514";
 const UNIQUE_VIOLATION = "23505";

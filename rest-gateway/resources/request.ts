@@ -161,6 +161,9 @@ export class Values {
   }
 }
 
+/** The credentials of a new user. */
+export type AccountInput = { readonly username: string | null; readonly password: string };
+
 export type ResourceRequest = {
   readonly resource: Resource;
   readonly style: Style;
@@ -169,6 +172,8 @@ export type ResourceRequest = {
   readonly values: readonly string[];
   /** Null for requests without one. */
   readonly body: RecordsBody | null;
+  /** Null unless the request creates a user with a password. */
+  readonly account: AccountInput | null;
   /** Equal for requests that differ only in values. */
   readonly shape: string;
 };

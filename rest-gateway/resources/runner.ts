@@ -3,17 +3,25 @@ import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { writeChange } from "../../db/query/changes.ts";
-import { writeRead } from "../../db/query/query.ts";
+import { type PlannedQuery, type QueryResult, writeRead } from "../../db/query/query.ts";
 import { SNAPSHOT, RESULT as TABLE_RESULT } from "../../db/query/result.ts";
-import { writeStatement } from "../../db/query/run.ts";
+import { run } from "../../db/query/run.ts";
 import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
-import { finish, type Sql, type Written } from "../../db/sql.ts";
+import { finish, type Sql } from "../../db/sql.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/transaction/identity.ts";
-import type { Result, RunOptions, Statement } from "../../db/transaction/transaction.ts";
+import type { Result } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Route } from "./parse/address.ts";
-import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
+import {
+  planInsert,
+  planInsertMany,
+  planList,
+  planParentRow,
+  planRecord,
+  planTarget,
+  planUpdate,
+} from "./plan/request.ts";
 import type { FoundFaults } from "./problem.ts";
 import { type CallerDatabase, explained, withViolated } from "./refusal.ts";
 import { isRead, type ResourceRequest, type Style } from "./request.ts";
@@ -40,7 +48,7 @@ export const SETTINGS: TransactionSettings = { fixed: [["timezone", "UTC"]], giv
 /** Runs requests: one transaction, one round trip. */
 export class Runner {
   readonly #options: RunnerOptions;
-  readonly #statements = new Statements();
+  readonly #planner = new ResourcePlanner();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -59,15 +67,11 @@ export class Runner {
     replicated?: ReplicatedRequest,
   ): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
-    const isWrite = !isRead(request);
+    const planned = this.#planner.plan(request);
     const { reading, written } = replicated ?? {};
-    const options = {
-      ...{ unlimitedResult: isWrite, isRead: !isWrite, signal, isolation: isolationOf(request), written },
-      reading: isWrite ? undefined : reading,
-    };
     try {
       for (let attempt = 1; ; attempt++) {
-        const result = await transactions.run(identity, this.#statements.of(request), options).then(
+        const result = await run(transactions, planned, request, { identity, signal, reading, written }).then(
           (results) => mainResult(results, request),
           (error) => {
             if (attempt < MAX_ATTEMPTS && isOvertaken(error, request)) return null;
@@ -76,7 +80,8 @@ export class Runner {
         );
         // A statement that has waited for a row sees its old version, so a row that another transaction has changed or
         // deleted meanwhile looks forbidden. A second attempt finds the actual reason.
-        const isUnsure = result === null || (isWrite && attempt === 1 && reasonOf(result, request) === "forbidden");
+        const isUnsure =
+          result === null || (!planned.query.isRead && attempt === 1 && reasonOf(result, request) === "forbidden");
         if (!isUnsure) return result;
       }
     } catch (error) {
@@ -108,7 +113,7 @@ export class Runner {
 }
 
 /** The function of an action must see the version of the row that its preconditions were checked for. */
-const isolationOf = ({ operation }: ResourceRequest): RunOptions["isolation"] =>
+const isolationOf = ({ operation }: ResourceRequest): PlannedQuery["isolation"] =>
   operation.kind === "act" && operation.preconditions.length > 0 ? "repeatable read" : null;
 
 /** Maximum attempts after a deadlock or serialization failure. */
@@ -149,60 +154,66 @@ export function reasonOf(result: Result, { operation }: ResourceRequest): Reason
 export const snapshotOf = ({ rows }: Result, request: ResourceRequest) => (isRead(request) ? rows[0]?.at(-1) : null);
 
 /** The result to respond with. */
-function mainResult(results: readonly Result[], request: ResourceRequest): Result {
-  const last = results.at(-1)!;
-  if (request.operation.kind !== "act") return last;
-  const acted = results[0]!;
+function mainResult({ first, main }: QueryResult, request: ResourceRequest): Result {
+  if (request.operation.kind !== "act") return main;
   // After the action the caller may no longer see the row.
-  return reasonOf(acted, request) === null && last.rows.length > 0 ? last : acted;
+  return reasonOf(first!, request) === null && main.rows.length > 0 ? main : first!;
 }
 
 type Row = Result["rows"][number];
 
 export const textAt = (row: Row | undefined, column: number): string | null => row?.[column]?.toString() ?? null;
 
-/** The statements of requests. Each shape is planned and written once. */
-export class Statements {
-  /** By resource. A new catalog has new resources, so that outdated statements are not used. */
-  readonly #shapes = new WeakMap<Resource, TextCache<readonly Written[]>>();
+type PlannedStatements = Omit<PlannedQuery, "plan">;
 
-  /** One transaction. */
-  of(request: ResourceRequest): Statement[] {
+/** Plans requests, and writes their SQL. */
+export class ResourcePlanner {
+  /** By resource. A new catalog has new resources, so that outdated statements are not used. */
+  readonly #shapes = new WeakMap<Resource, TextCache<PlannedStatements>>();
+
+  /** Plans and writes each shape once. */
+  plan(request: ResourceRequest): PlannedStatements {
     const { resource, shape } = request;
-    const shapes = this.#shapes.get(resource) ?? shapeCache<readonly Written[]>(lengthOf);
+    const shapes = this.#shapes.get(resource) ?? shapeCache<PlannedStatements>(lengthOf);
     this.#shapes.set(resource, shapes);
-    const written = shapes.getOrCompute(shape, () => writeRequest(request).map(finish));
-    return written.map((each) => writeStatement(each, request));
+    return shapes.getOrCompute(shape, () => planShape(request));
   }
 }
 
-const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);
+const lengthOf = ({ query: { first, main } }: PlannedStatements) => (first?.text.length ?? 0) + main.text.length;
 
-/** Most requests have one statement. */
+function planShape(request: ResourceRequest): PlannedStatements {
+  const [main, first] = writeRequest(request).map(finish);
+  const isReadOnly = isRead(request);
+  const query = { first, main: main!, estimate: null, stream: null, isRead: isReadOnly, isReadOnly };
+  return { query, isolation: isolationOf(request), isRolledBack: false };
+}
+
+/** The statement of a request, and one that must run before it. */
 function writeRequest(request: ResourceRequest): readonly Sql[] {
   const { operation, resource } = request;
+  const { actions, cascade } = resource.description;
+  const record = planRecord(request);
   switch (operation.kind) {
     case "list": {
-      const parent = operation.parent && planTarget(operation.parent);
+      const parent = operation.parent && planParentRow(operation.parent);
       return [writeRead(planList(request, operation), null, [...(parent ? [writeMissing(parent)] : []), SNAPSHOT])];
     }
     case "read":
-      return [writeFound(planRecord(request, operation))];
+      return [writeFound(resource, record)];
     case "create":
       if (operation.isMany) return [writeChange(planInsertMany(request, operation), null)];
-      return [writeChanged(planRecord(request), planInsert(request, operation))];
-    case "update": {
-      const record = planRecord(request, operation);
-      return [writeUpdated(record, planUpdate(record, operation))];
-    }
+      return [writeChanged(resource, record, planInsert(request, operation))];
+    case "update":
+      return [writeUpdated(resource, record, planUpdate(request, operation))];
     case "delete": {
-      const record = planRecord(request, operation);
-      if (!operation.isCascading) return [writeDeleted(record, [])];
-      return [writeLock(record), writeDeleted(record, resource.description.cascade)];
+      const target = planTarget(request, operation);
+      if (!operation.isCascading) return [writeDeleted(resource, record, target, [])];
+      return [writeDeleted(resource, record, target, cascade), writeLock(resource, record)];
     }
     case "act": {
-      const record = planRecord(request, operation);
-      return [writeAct(record, resource.description.actions[operation.action]!.function), writeFound(record)];
+      const { function: name } = actions[operation.action]!;
+      return [writeFound(resource, record), writeAct(resource, record, planTarget(request, operation), name)];
     }
   }
 }

@@ -16,7 +16,6 @@ import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import type { AccountInput } from "./parse/account.ts";
 import { type Incoming, type ParseLimits, type ParseOptions, parseRequest } from "./parse/request.ts";
 import { FoundFaults } from "./problem.ts";
 import type { ResourceRequest } from "./request.ts";
@@ -39,7 +38,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const caller = anonymous(anonymousRole);
     const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.bodyLimit), options);
-    const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
+    const request = await parseSignUp(incoming, limits).catch(async (error) => {
       if (!(error instanceof Problem && error.cause instanceof FoundFaults) || confirms) throw error;
       throw await runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
     });
@@ -51,7 +50,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
       );
     };
     const languages = languagesOf(sent.headers["accept-language"]);
-    const newAccount = { request, account, identity, address, languages };
+    const newAccount = { request, identity, address, languages };
     if (confirms) {
       // The same statements and the same response for an e-mail that is taken.
       const id = await register(newAccount, auth, runner).catch(fail);
@@ -92,17 +91,16 @@ function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpO
 }
 
 /** Rejects with Problem for every invalid body. */
-async function parseSignUp(incoming: Incoming, limits: ParseLimits) {
-  const { request, account } = parseRequest(incoming, limits);
+async function parseSignUp(incoming: Incoming, limits: ParseLimits): Promise<ResourceRequest> {
+  const request = parseRequest(incoming, limits);
   // An array of users has no account.
-  if (account === null) throw problem("not one user");
-  return { request, account };
+  if (request.account === null) throw problem("not one user");
+  return request;
 }
 
 /** A `POST /users` with a password, and the identity of its caller. */
 type NewAccount = {
   readonly request: ResourceRequest;
-  readonly account: AccountInput;
   readonly identity: Identity;
   /** The client's IP address. */
   readonly address: string;
@@ -142,14 +140,15 @@ export async function createAccount(
 
 /** Returns the id of the new user; null as createAccount does. */
 async function register(
-  { request, account, identity, address, languages }: NewAccount,
+  { request, identity, address, languages }: NewAccount,
   { registration, settings }: Auth,
   runner: Runner,
 ): Promise<string | null> {
   if (identity.request.operator !== undefined) throw problem("no accounts by console");
   const isByOperator = OPERATORS.includes(identity.caller.role);
-  const user = { fields: fieldsOf(request), username: account.username, isByOperator, languages };
-  return registration.register(user, account.password, { address }).catch(async (error) => {
+  const { username, password } = request.account!;
+  const user = { fields: fieldsOf(request), username, isByOperator, languages };
+  return registration.register(user, password, { address }).catch(async (error) => {
     throw settings.emailConfirm === "required" ? error : await runner.explained(error, request, identity);
   });
 }

@@ -40,7 +40,7 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
 
   plan(stored: StoredRequest): ResourceRequest {
     const body = stored.body === null ? null : Buffer.from(stored.body);
-    return parseText({ ...stored, body, isTask: true }, this.#options).request;
+    return parseText({ ...stored, body, isTask: true }, this.#options);
   }
 
   write(request: ResourceRequest, task: Task): TaskTransaction {

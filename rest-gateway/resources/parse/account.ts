@@ -3,11 +3,8 @@ import { AccountBody, faultsOf } from "../../auth/bodies.ts";
 import { loginEmailFault } from "../../auth/login-names.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
 import { invalidBody } from "../problem.ts";
-import type { Style } from "../request.ts";
+import type { AccountInput, Style } from "../request.ts";
 import { ACCOUNT_FIELDS } from "../resource.ts";
-
-/** The credentials of a new user. */
-export type AccountInput = { readonly username: string | null; readonly password: string };
 
 const UNCHANGED: Readonly<Record<string, string>> = {
   password: "password cannot be changed here: use POST /auth/password",

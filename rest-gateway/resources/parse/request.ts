@@ -14,10 +14,8 @@ import {
   type Key,
   LINKS,
   nameIn,
-  type Operation,
   type OperationOf,
   type Parent,
-  type RecordsBody,
   type ResourceRequest,
   recordsBody,
   type Selection,
@@ -26,7 +24,7 @@ import {
   Values,
 } from "../request.ts";
 import type { Relation, Resource, ResourceField } from "../resource.ts";
-import { type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
+import { NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
 import { decodeSegments, parseRoute, parseTarget, type Route, type RouteParent } from "./address.ts";
 import { type PreferenceParser, parsePreconditions } from "./headers.ts";
 import { parseList } from "./list.ts";
@@ -51,12 +49,6 @@ export type ParseLimits = BodyLimits &
     readonly passwords: PasswordRules | null;
   };
 
-export type Parsed = {
-  readonly request: ResourceRequest;
-  /** Null unless the request creates a user with a password. */
-  readonly account: AccountInput | null;
-};
-
 export type ParseOptions = {
   readonly resources: CurrentResources;
   readonly preferences: PreferenceParser;
@@ -68,7 +60,7 @@ export type ParseOptions = {
 export function parseText(
   text: Pick<Incoming, "method" | "headers" | "body" | "isTask"> & { readonly url: string },
   { resources, preferences, lifecycle, limits }: ParseOptions,
-): Parsed {
+): ResourceRequest {
   const { url, headers } = text;
   const target = parseTarget(url, headers, preferences.parse(headers.prefer), lifecycle.supported);
   const route = parseRoute(decodeSegments(target), resources);
@@ -76,32 +68,25 @@ export function parseText(
 }
 
 /** An operation with what it writes. */
-type Read = {
-  readonly operation: Operation;
-  readonly body?: RecordsBody;
-  readonly account?: AccountInput | null;
-};
+type Content = Pick<ResourceRequest, "operation"> & Partial<Pick<ResourceRequest, "body" | "account">>;
 
 /** Reads a request of a resource. Throws Problem. */
-export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
+export function parseRequest(incoming: Incoming, limits: ParseLimits): ResourceRequest {
   const { route, style, parameters } = incoming;
   const { resource } = route;
   const values = new Values();
   const fields = parameters.get("fields");
   const selection =
     fields === null ? wholeRecord(resource, style.version === 2) : parseSelection(fields, resource, style);
-  const {
-    operation,
-    body = null,
-    account = null,
-  } = route.kind === "collection"
-    ? parseCollection(incoming, route, values, limits)
-    : parseOne(incoming, route, values, limits, isOfOneRow(selection));
-  const request = { resource, style, operation, selection, values: values.all, body };
-  return { request: { ...request, shape: shapeOf(request, fields) }, account };
+  const written =
+    route.kind === "collection"
+      ? parseCollection(incoming, route, values, limits)
+      : parseOne(incoming, route, values, limits, isOfOneRow(selection));
+  const request = { resource, style, selection, values: values.all, body: null, account: null, ...written };
+  return { ...request, shape: shapeOf(request, fields) };
 }
 
-function parseCollection(incoming: Incoming, route: CollectionRoute, values: Values, limits: ParseLimits): Read {
+function parseCollection(incoming: Incoming, route: CollectionRoute, values: Values, limits: ParseLimits): Content {
   const { method, parameters, style, preferences, isTask } = incoming;
   const parent = parentOf(route.parent, values);
   if (method === "POST") {
@@ -123,7 +108,7 @@ function parseOne(
   values: Values,
   limits: ParseLimits,
   ofOneRow: boolean,
-): Read {
+): Content {
   const { method, parameters, headers } = incoming;
   const parent = route.kind === "record" ? parentOf(route.parent, values) : null;
   const key: Key = { id: values.add(route.id), parent };
@@ -144,11 +129,11 @@ function parseCreate(
   { resource, parent: routed }: CollectionRoute,
   parent: Parent | null,
   limits: ParseLimits,
-): Read {
+): Content {
   const body = bodyOf(incoming, limits);
   const options = recordOptions(incoming, "create", routed?.field ?? null);
   const inPath = routed ? { [routed.field.column.name]: routed.id } : {};
-  const create = (inputs: readonly RecordInput[], isMany: boolean): Read => {
+  const create = (inputs: readonly RecordInput[], isMany: boolean): Content => {
     const fields = fieldsOf(inputs);
     const fillsDefaults = inputs.some((input) => input.fields.length < fields.length);
     const records = inputs.map(({ columns }): Columns => ({ ...columns, ...inPath }));

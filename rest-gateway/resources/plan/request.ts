@@ -6,14 +6,14 @@ import type {
   InsertPlan,
   OrderPlan,
   ReadPlan,
+  RowsPlan,
   UpdateCommand,
 } from "../../../db/query/plan.ts";
 import { sql } from "../../../db/sql.ts";
-import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
-import type { Key, OperationOf, OrderTerm, Parent, Precondition, ResourceRequest } from "../request.ts";
+import type { OperationOf, OrderTerm, Parent, ResourceRequest } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { columnOf } from "../write/expressions.ts";
-import { writeExists } from "../write/record.ts";
+import { type TargetPlan, writeExists } from "../write/record.ts";
 import { fieldPlan, planFilter, planKey, planParent, planPrecondition, planRows, planSearch } from "./rows.ts";
 
 // A request for a resource, as plans for its table.
@@ -41,22 +41,23 @@ const planOrder = ({ field, direction }: OrderTerm): OrderPlan => ({
   nulls: field.column.isNullable ? "last" : null,
 });
 
-export const planTarget = ({ resource, id }: Parent): TargetPlan => ({
+/** The record that a path names, if the preconditions hold. */
+export const planTarget = (
+  { resource }: Pick<ResourceRequest, "resource">,
+  { key, preconditions }: Pick<OperationOf<"delete">, "key" | "preconditions">,
+): TargetPlan => ({
   table: resource.table,
-  conditions: planKey(resource, { id, parent: null }),
+  conditions: [...planKey(resource, key), ...preconditions.map((each) => planPrecondition(resource, each))],
 });
 
-/** The record that a path names; a new one without a key. */
-export function planRecord(
-  { resource, selection, style }: ResourceRequest,
-  { key, preconditions = [] }: { readonly key?: Key; readonly preconditions?: readonly Precondition[] } = {},
-): RecordPlan {
-  return {
-    resource,
-    rows: { ...planRows(resource, selection, style), conditions: key ? planKey(resource, key) : [] },
-    preconditions: preconditions.map((each) => planPrecondition(resource, each)),
-  };
-}
+export const planParentRow = (parent: Parent): TargetPlan =>
+  planTarget(parent, { key: { id: parent.id, parent: null }, preconditions: [] });
+
+/** The record that the path names, or a new one. */
+export const planRecord = ({ resource, selection, style, operation }: ResourceRequest): RowsPlan => ({
+  ...planRows(resource, selection, style),
+  conditions: "key" in operation ? planKey(resource, operation.key) : [],
+});
 
 /** With `looksForParent`, nothing is inserted if the parent is missing. Otherwise the foreign key raises an error. */
 export function planInsert(
@@ -71,7 +72,7 @@ export function planInsert(
     body: planBody(written, isMany, fillsDefaults),
     conflict: null,
     key: null,
-    conditions: parent && looksForParent ? [writeExists(planTarget(parent))] : [],
+    conditions: parent && looksForParent ? [writeExists(planParentRow(parent))] : [],
   };
 }
 
@@ -87,13 +88,13 @@ const planBody = (fields: readonly ResourceField[], isArray: boolean, fillsDefau
   defaultsFrom: fillsDefaults ? "json" : null,
 });
 
-export function planUpdate(record: RecordPlan, { fields, reset }: OperationOf<"update">): UpdateCommand {
-  const { resource } = record;
+export function planUpdate(request: ResourceRequest, update: OperationOf<"update">): UpdateCommand {
+  const { fields, reset } = update;
   const assignments = reset.map(({ column }): Assignment => ({ column, value: () => sql`default` }));
   // An empty PATCH still updates the row, and with it updated_at.
-  if (fields.length + reset.length === 0) assignments.push(unchanged(resource));
+  if (fields.length + reset.length === 0) assignments.push(unchanged(request.resource));
   const body = planBody(fields, false, false);
-  return { kind: "update", table: resource.table, body, assignments, conditions: conditionsOf(record) };
+  return { kind: "update", ...planTarget(request, update), body, assignments };
 }
 
 function unchanged({ fields }: Resource): Assignment {

@@ -1,8 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
+import { writeStatement } from "../../../db/query/run.ts";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
 import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
-import { Statements } from "../../../rest-gateway/resources/runner.ts";
+import { ResourcePlanner } from "../../../rest-gateway/resources/runner.ts";
 import { DESCRIPTIONS } from "../../support/demo.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
@@ -31,7 +32,8 @@ function statementAt(path: string) {
     limits: { bodyLimit: 0, jsonMaxDepth: 0, apiMaxRecords: 0, passwords: null },
   };
   const text = { method: "GET", url: `/api/v2${path}`, headers: {}, body: null, isTask: false };
-  return new Statements().of(parseText(text, options).request)[0]!;
+  const request = parseText(text, options);
+  return writeStatement(new ResourcePlanner().plan(request).query.main, request);
 }
 
 /** The generic plan of its statement, which serves any values. */
