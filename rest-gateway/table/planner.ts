@@ -5,6 +5,7 @@ import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Plan } from "../../db/query/plan.ts";
 import { writeQuery } from "../../db/query/query.ts";
 import { ISOLATION, isolationOf, searchPathOf } from "../../db/transaction/transaction-plan.ts";
+import { Problem } from "../../problems/problem.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/answer.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import type { PlannedRequest, TableRequest } from "./request.ts";
@@ -20,27 +21,39 @@ export type PlannerOptions = {
 export class Planner {
   readonly #options: PlannerOptions;
   #catalog: Catalog | null = null;
-  readonly #shapes = shapeCache(lengthOf);
+  readonly #shapes = shapeCache<PlannedRequest | Problem>(lengthOf);
 
   constructor(options: PlannerOptions) {
     this.#options = options;
   }
 
-  /** Plans and writes each shape once per catalog. Throws Problem. */
+  /** Plans and writes each shape once per catalog, also one that is refused. Throws Problem. */
   plan(request: TableRequest): PlannedRequest {
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {
       this.#catalog = catalog;
       this.#shapes.clear();
     }
-    return this.#shapes.getOrCompute(request.shape, () => planShape(request, catalog, this.#options.planning));
+    const planned = this.#shapes.getOrCompute(request.shape, () => {
+      try {
+        return planShape(request, catalog, this.#options.planning);
+      } catch (error) {
+        if (error instanceof Problem) return error;
+        throw error;
+      }
+    });
+    if (planned instanceof Problem) throw planned;
+    return planned;
   }
 }
 
 const NO_SETTINGS: readonly Setting[] = [];
 
-const lengthOf = ({ query: { main, estimate, stream } }: PlannedRequest): number =>
-  [main, estimate, stream?.rows, stream?.head].reduce((sum, written) => sum + (written?.text.length ?? 0), 0);
+function lengthOf(planned: PlannedRequest | Problem): number {
+  if (planned instanceof Problem) return planned.message.length;
+  const { main, estimate, stream } = planned.query;
+  return [main, estimate, stream?.rows, stream?.head].reduce((sum, written) => sum + (written?.text.length ?? 0), 0);
+}
 
 export function planShape(request: TableRequest, catalog: Catalog, options: PlanningOptions): PlannedRequest {
   const plan = planRequest(request, catalog, options);

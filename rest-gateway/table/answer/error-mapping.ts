@@ -1,4 +1,5 @@
 import type { DatabaseError } from "pg-protocol";
+import { forPairs } from "../../../cache/cache.ts";
 import { type Catalog, tableOf } from "../../../db/catalog/catalog.ts";
 import { messagesFor, readsEveryRow } from "../../../db/catalog/exposure.ts";
 import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
@@ -73,9 +74,16 @@ const ofPostgres = ({ code = "", message, detail, hint }: DatabaseError) => ({ c
 
 function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TableProblem | null {
   if (problem.reason === "internal error") return null;
-  const hint = (role !== null && (problem.more.hintFor as HintFor | null | undefined)?.({ catalog, role })) || null;
-  return { ...tableAnswer(problem), ...(hint !== null && { hint }) };
+  const hintFor = problem.more.hintFor as HintFor | null | undefined;
+  if (!hintFor || role === null) return tableAnswer(problem);
+  const hints = hintsOf(problem, catalog);
+  if (!hints.has(role)) hints.set(role, hintFor({ catalog, role }));
+  const hint = hints.get(role);
+  return { ...tableAnswer(problem), ...(hint && { hint }) };
 }
+
+/** By role: all names of a catalog are compared for a hint, and a client may ask for the same wrong name again and again. */
+const hintsOf = forPairs((_: Problem, _catalog: Catalog) => new Map<string, string | null>());
 
 function fromDatabase(raised: DatabaseError, status: number, context: ProblemContext): TableProblem {
   const { refused, catalog } = context;

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { Planner } from "../../../../rest-gateway/table/planner.ts";
 import { samples } from "../../../support/samples.ts";
-import { parse } from "./parse.ts";
+import { parse, problemOf } from "./parse.ts";
 
 const shapeOf = (...args: Parameters<typeof parse>) => parse(...args).shape;
 
@@ -152,4 +153,19 @@ test("the shape contains no value", () => {
     }),
     { numRuns: samples(3000) },
   );
+});
+
+test("a request that is refused again and again is not planned again", () => {
+  let lookups = 0;
+  const schema = {
+    name: "public",
+    get tables() {
+      lookups++;
+      return new Map();
+    },
+  };
+  const current = { schemas: new Map([["public", schema]]) } as never;
+  const planner = new Planner({ catalog: { current }, planning: {} as never });
+  for (let i = 0; i < 4; i++) expect(problemOf(() => planner.plan(parse("t"))).code).toBe("PGRST205");
+  expect(lookups).toBe(2);
 });
