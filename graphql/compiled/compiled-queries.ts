@@ -1,4 +1,5 @@
 import {
+  type DocumentNode,
   type ExecutionResult,
   GraphQLError,
   type GraphQLSchema,
@@ -68,11 +69,7 @@ export class CompiledQueries {
     const operation = getOperationAST(document, operationName)!;
     const { coerced } = getVariableValues(this.#schema, operation.variableDefinitions ?? [], variables ?? {});
     if (!coerced) throw new NotCompiled("arguments");
-    const known = this.#knownOf(operation, () => ({
-      conditionVariables: conditionVariables(document),
-      byCondition: new Map(),
-      characters: 0,
-    }));
+    const known = this.#knownOf(operation, document);
     const condition = known.conditionVariables.map((name) => coerced[name]).join();
     const { tree, statements } = keep<Compiled>(known.byCondition, condition, MAX_TREES, () => ({
       tree: treeOrReason(() => treeOf(this.#schema, document, operation, coerced)),
@@ -92,10 +89,12 @@ export class CompiledQueries {
     return { text, values: [], binary: true, tree, call: { text: call, values: parameters } };
   }
 
-  #knownOf(operation: OperationDefinitionNode, made: () => Known): Known {
-    const known = this.#known.get(operation) ?? made();
-    this.#known.set(operation, known);
-    return known;
+  #knownOf(operation: OperationDefinitionNode, document: DocumentNode): Known {
+    const known = this.#known.get(operation);
+    if (known !== undefined) return known;
+    const made = { conditionVariables: conditionVariables(document), byCondition: new Map(), characters: 0 };
+    this.#known.set(operation, made);
+    return made;
   }
 }
 

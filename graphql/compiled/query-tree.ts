@@ -95,6 +95,8 @@ function refuseOther(members: readonly Member[], reads: readonly ReadMember[]): 
 /** A field of an object, with the selections of all places that select it. */
 type Selected = { readonly key: string; readonly name: string; readonly nodes: readonly FieldNode[] };
 
+const selectionsOf = (nodes: readonly FieldNode[]) => nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+
 class TreeBuilder {
   readonly reads: ReadMember[] = [];
   #count = 0;
@@ -128,10 +130,7 @@ class TreeBuilder {
     const alias = sql.identifier(Symbol(source.codec.name));
     const nullable = getNullableType(type);
     const isItemNonNull = isListType(nullable) && isNonNullType(nullable.ofType);
-    const members = this.members(
-      record,
-      nodes.flatMap(({ selectionSet }) => selectionSet ?? []),
-    );
+    const members = this.members(record, selectionsOf(nodes));
     return { key, kind: "record", source, alias, isItemNonNull, members };
   }
 
@@ -141,7 +140,7 @@ class TreeBuilder {
     const index = this.#count++;
     const alias = sql.identifier(Symbol(source.kind === "call" ? source.codec.name : source.table.name));
     const read = { key, alias, definition, nodes, index };
-    const selections = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const selections = selectionsOf(nodes);
     const member = this.#readOf(read, source, type, selections, isNonNullType(definition.type));
     this.reads[index] = member;
     return member;
@@ -164,7 +163,7 @@ class TreeBuilder {
   #connection(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): ConnectionMember[] {
     const members = this.#fieldsOf<ConnectionMember>(type, selections, ({ key, name, nodes }) => {
       if (nodes[0]!.arguments?.length) throw new NotCompiled("arguments");
-      const own = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+      const own = selectionsOf(nodes);
       const memberType = getNamedType(type.getFields()[name]!.type) as GraphQLObjectType;
       if (name === "edges") return { key, kind: name, members: this.#edge(memberType, own) };
       if (name === "pageInfo") return { key, kind: name, members: this.#pageInfo(memberType, own) };
@@ -182,14 +181,7 @@ class TreeBuilder {
       if (name !== "node") throw new NotCompiled("field");
       const node = getNamedType(type.getFields().node!.type);
       if (!isObjectType(node)) throw new NotCompiled("interface");
-      return {
-        key,
-        kind: name,
-        members: this.members(
-          node,
-          nodes.flatMap(({ selectionSet }) => selectionSet ?? []),
-        ),
-      };
+      return { key, kind: name, members: this.members(node, selectionsOf(nodes)) };
     });
   }
 
