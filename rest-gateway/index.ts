@@ -30,7 +30,7 @@ import { PreferenceParser } from "./resources/parse/headers.ts";
 import { signUpOf } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
 import { applicationRouters, type Route, routesOf } from "./routes/route.ts";
-import { TableInterface } from "./table/index.ts";
+import { TableInterface, type TableOptions } from "./table/index.ts";
 import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
 import type { Tasks } from "./tasks/tasks.ts";
@@ -89,7 +89,7 @@ export function createRest(options: RestOptions): RestInterface {
   const { settings, tokens, auth } = options;
   const { apiKeyRequired } = settings;
   const streams = tableStreams(options);
-  let tables = tableInterface(options, streams);
+  const tables = new TableInterface(tableOptions(options, streams));
   const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? shownKey(tokens, "anon") : null;
@@ -99,16 +99,8 @@ export function createRest(options: RestOptions): RestInterface {
   const ofResources = hasResources ? createResources(options, lifecycle) : null;
   return {
     anonKey,
-    tables: {
-      sendsData: tables.sendsData,
-      needsDatabase: tables.needsDatabase,
-      reject: (destination, problem) => tables.reject(destination, problem),
-      hasFilters: tables.hasFilters,
-      handle: (exchange) => tables.handle(exchange),
-    },
-    follow(changed) {
-      tables = tableInterface({ ...options, settings: changed }, streams);
-    },
+    tables,
+    follow: (changed) => tables.follow(tableOptions({ ...options, settings: changed }, streams)),
     resources: ofResources?.resources ?? null,
     versions: ofResources ? lifecycle.supported : [],
     auth: auth && ofResources?.signUp ? { ...auth, signUp: ofResources.signUp } : null,
@@ -122,7 +114,7 @@ function tableStreams(options: RestOptions): TableStreams {
   return new TableStreams({ feed, rights, streams, callers, onInternalError });
 }
 
-function tableInterface(options: RestOptions, streams: TableStreams): TableInterface {
+function tableOptions(options: RestOptions, streams: TableStreams): TableOptions {
   const { settings, database, catalog, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
   const { dbAnonRole: anonymousRole, openapi: mode } = settings;
   const described = { descriptions: options.descriptions, mode, baseUrl, hasReplicas: database.replicas !== null };
@@ -139,7 +131,7 @@ function tableInterface(options: RestOptions, streams: TableStreams): TableInter
     errorVerbosity: settings.clientErrorVerbosity,
   };
   tasks?.register("function", new FunctionTaskHandler(shared));
-  return new TableInterface({
+  return {
     ...shared,
     database,
     tasks,
@@ -152,7 +144,7 @@ function tableInterface(options: RestOptions, streams: TableStreams): TableInter
     streams,
     document: (path, request, caller, current) => documentAt(path, request, caller, current, described),
     onInternalError,
-  });
+  };
 }
 
 type CreatedResources = {

@@ -27,13 +27,18 @@ export type Reader = { readonly role: string; readonly isAnonymous: boolean; rea
  * An interface to the rows of the database: tables or resources. Each has its own requests, answers and errors. What they share is
  * when a request is tried again, and what happens after an error.
  */
-export abstract class DataInterface<Opened extends DataExchange, Answered, Sent extends { readonly status: number }> {
+export abstract class DataInterface<
+  Opened extends DataExchange,
+  Answered,
+  Sent extends { readonly status: number },
+  Options extends DataOptions,
+> {
   readonly sendsData = true;
   readonly needsDatabase = true;
-  readonly #options: DataOptions;
+  protected options: Options;
 
-  constructor(options: DataOptions) {
-    this.#options = options;
+  constructor(options: Options) {
+    this.options = options;
   }
 
   protected abstract open(exchange: Exchange): Opened;
@@ -61,14 +66,14 @@ export abstract class DataInterface<Opened extends DataExchange, Answered, Sent 
       return await serve(false);
     } catch (error) {
       const mayRepeat = isOutdated(error) && !exchange.isWritten && !exchange.response.destroyed;
-      if (!mayRepeat || !(await this.#options.catalog.refreshIfStale())) throw error;
+      if (!mayRepeat || !(await this.options.catalog.refreshIfStale())) throw error;
       return serve(true);
     }
   }
 
   #fail(error: unknown, exchange: Opened): void {
     const { response, head, caller } = exchange;
-    const { catalog, anonymousRole, onInternalError } = this.#options;
+    const { catalog, anonymousRole, onInternalError } = this.options;
     if (response.destroyed) return;
     if (response.headersSent) {
       // The last chunk is missing, so no client takes the body as complete.

@@ -4,8 +4,7 @@ import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { contextOfExchange } from "../../gate/pipeline/exchange.ts";
 import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
 import { ClientGone } from "../../gate/pipeline/response.ts";
-import { Problem, problem } from "../../problems/problem.ts";
-import { traced } from "../../telemetry/span.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
@@ -17,9 +16,8 @@ import { answer, locationOf, type ResourceExchange, sendAnswer, sendProblem } fr
 import { resourceProblem } from "./answer/error-mapping.ts";
 import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
-import { type Incoming, type ParseOptions, parseRequest } from "./parse/request.ts";
-import { FoundFaults } from "./problem.ts";
-import type { ResourceRequest, Target } from "./request.ts";
+import type { ParseOptions } from "./parse/request.ts";
+import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount, readCreated } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
@@ -45,14 +43,15 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
   `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
 /** `/users`, `/posts`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
-export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswer, Problem> implements HttpInterface {
+export class ResourceInterface
+  extends DataInterface<ResourceExchange, RestAnswer, Problem, ResourceOptions>
+  implements HttpInterface
+{
   readonly reject = rejectRest;
-  readonly #options: ResourceOptions;
   readonly #runner: Runner;
 
   constructor(options: ResourceOptions) {
     super(options);
-    this.#options = options;
     this.#runner = new Runner(options);
   }
 
@@ -63,7 +62,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
       head,
       identity,
       countMore,
-      preferences: this.#options.preferences.parse(request.headers.prefer),
+      preferences: this.options.preferences.parse(request.headers.prefer),
       target: null,
       caller: null,
       parsed: null,
@@ -72,11 +71,11 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   }
 
   protected send(exchange: ResourceExchange, answered: RestAnswer): Promise<void> {
-    return sendAnswer(exchange, answered, this.#options.lifecycle);
+    return sendAnswer(exchange, answered, this.options.lifecycle);
   }
 
   protected async answer(exchange: ResourceExchange): Promise<RestAnswer> {
-    const { endpoints, resources, lifecycle } = this.#options;
+    const { endpoints, resources, lifecycle } = this.options;
     const { headers, method = "GET", url = "/" } = exchange.request;
     const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
     // From here on an error is sent with its version.
@@ -101,7 +100,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   }
 
   async #serve(exchange: ResourceExchange, target: Target, route: Route): Promise<RestAnswer> {
-    const { limits, resources } = this.#options;
+    const { limits, resources } = this.options;
     const { request } = exchange;
     const body = hasBody(request.method!, route) ? await readBytes(request, limits.bodyLimit) : null;
     return this.attempt(exchange, (isRepeated) => {
@@ -112,23 +111,21 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   }
 
   async #run(exchange: ResourceExchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
-    const { auth, tasks, database } = this.#options;
+    const { auth, tasks, database } = this.options;
     const { request: sent } = exchange;
     const { path, preferences, style } = target;
     const { method = "GET", headers } = sent;
-    const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
+    const caller = exchange.caller!;
+    const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(caller);
     const incoming = { ...target, method, headers, route, body, isTask: isAsync };
-    const request = await this.#parse(incoming, exchange);
+    const context = contextOfExchange(exchange, path, caller);
+    const request = await this.#runner.parse(incoming, this.options.limits, caller, context);
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
-    const identity = this.#runner.identity(
-      request,
-      exchange.caller!,
-      contextOfExchange(exchange, path, exchange.caller!),
-    );
+    const identity = this.#runner.identity(request, caller, context);
     const signal = new ClientGone(exchange.response);
-    const { feed } = this.#options;
+    const { feed } = this.options;
     const { mark } = feed;
     const replicated = database.replicas?.requestOf(headers["change-position"], preferences.read);
     const run = async () => {
@@ -147,23 +144,11 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     return { ...answered, headers: [...answered.headers, ...position] };
   }
 
-  /** Rejects with every fault of an invalid body, including those that only the database finds. */
-  async #parse(incoming: Incoming, exchange: ResourceExchange): Promise<ResourceRequest> {
-    try {
-      return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));
-    } catch (error) {
-      if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
-      const caller = exchange.caller!;
-      const context = contextOfExchange(exchange, exchange.target!.path, caller);
-      throw await this.#runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
-    }
-  }
-
   protected problemOf(error: unknown, { parsed: request }: ResourceExchange, reader: Reader): Problem | null {
     return resourceProblem(error, { ...reader, request });
   }
 
   protected sendProblem(exchange: ResourceExchange, found: Problem | null): void {
-    sendProblem(exchange, found ?? problem("internal error"), this.#options.lifecycle);
+    sendProblem(exchange, found ?? problem("internal error"), this.options.lifecycle);
   }
 }

@@ -12,7 +12,9 @@ import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/transaction/identity.ts";
 import type { Result } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import type { Route } from "./parse/address.ts";
+import { Problem } from "../../problems/problem.ts";
+import { traced } from "../../telemetry/span.ts";
+import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
 import {
   planInsert,
   planInsertMany,
@@ -22,9 +24,9 @@ import {
   planTarget,
   planUpdate,
 } from "./plan/request.ts";
-import type { FoundFaults } from "./problem.ts";
+import { FoundFaults } from "./problem.ts";
 import { type CallerDatabase, explained, withViolated } from "./refusal.ts";
-import { isRead, type ResourceRequest, type Style } from "./request.ts";
+import { isRead, type ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
 import {
   writeAct,
@@ -94,9 +96,15 @@ export class Runner {
     return explained(error, { request, ...this.#databaseOf(identity) });
   }
 
-  /** Adds the rules of the database that the valid fields of an invalid body violate. */
-  alsoViolated(found: FoundFaults, route: Route, style: Style, caller: Caller, context: RequestContext) {
-    return withViolated(found, route, style, this.#databaseOf({ caller, request: context, settings: SETTINGS }));
+  /** Rejects with Problem for every fault of an invalid body, including those that only the database finds. */
+  async parse(incoming: Incoming, limits: ParseLimits, caller: Caller, context: RequestContext) {
+    try {
+      return traced(context.span ?? null, "parse", () => parseRequest(incoming, limits));
+    } catch (error) {
+      if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
+      const database = this.#databaseOf({ caller, request: context, settings: SETTINGS });
+      throw await withViolated(error.cause, incoming.route, incoming.style, database);
+    }
   }
 
   #databaseOf(identity: Identity): CallerDatabase {

@@ -7,7 +7,7 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import { readBytes } from "../../gate/pipeline/body.ts";
 import { contextOfExchange, exchangeOf } from "../../gate/pipeline/exchange.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
-import { Problem, problem } from "../../problems/problem.ts";
+import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import { issue, TOKENS } from "../auth/issue.ts";
 import type { NewUser } from "../auth/registration.ts";
@@ -16,10 +16,8 @@ import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import { type Incoming, type ParseLimits, type ParseOptions, parseRequest } from "./parse/request.ts";
-import { FoundFaults } from "./problem.ts";
+import { type Incoming, type ParseOptions, parseRequest } from "./parse/request.ts";
 import type { ResourceRequest } from "./request.ts";
-import type { Resource } from "./resource.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
 export type SignUpOptions = ParseOptions & RunnerOptions & { readonly auth: Auth };
@@ -38,10 +36,9 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const caller = anonymous(anonymousRole);
     const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.bodyLimit), options);
-    const request = await parseSignUp(incoming, limits).catch(async (error) => {
-      if (!(error instanceof Problem && error.cause instanceof FoundFaults) || confirms) throw error;
-      throw await runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
-    });
+    const request = confirms ? parseRequest(incoming, limits) : await runner.parse(incoming, limits, caller, context);
+    // An array of users has no account.
+    if (request.account === null) throw problem("not one user");
     const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
       throw (
@@ -69,17 +66,13 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   };
 }
 
-/** Throws Problem if no resource has accounts. */
-function resourceWithAccounts({ accounts }: SignUpOptions["resources"]): Resource {
-  if (!accounts) throw problem("no resource with accounts");
-  return accounts;
-}
-
 function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions): Incoming {
   const { resources, preferences, lifecycle } = options;
+  const { accounts: resource } = resources;
+  if (!resource) throw problem("no resource with accounts");
   return {
     method: "POST",
-    route: { kind: "collection", resource: resourceWithAccounts(resources), parent: null },
+    route: { kind: "collection", resource, parent: null },
     parameters: new Parameters(""),
     headers,
     body,
@@ -88,14 +81,6 @@ function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpO
     isTask: false,
     needsPassword: true,
   };
-}
-
-/** Rejects with Problem for every invalid body. */
-async function parseSignUp(incoming: Incoming, limits: ParseLimits): Promise<ResourceRequest> {
-  const request = parseRequest(incoming, limits);
-  // An array of users has no account.
-  if (request.account === null) throw problem("not one user");
-  return request;
 }
 
 /** A `POST /users` with a password, and the identity of its caller. */

@@ -84,22 +84,26 @@ type SentRequest = {
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
 export class TableInterface
-  extends DataInterface<TableExchange, Answer | StreamedAnswer | null, TableProblem>
+  extends DataInterface<TableExchange, Answer | StreamedAnswer | null, TableProblem, TableOptions>
   implements HttpInterface
 {
   readonly hasFilters = true;
-  readonly #options: TableOptions;
-  readonly #planner: Planner;
+  #planner: Planner;
 
   constructor(options: TableOptions) {
     super(options);
-    this.#options = options;
+    this.#planner = new Planner(options);
+  }
+
+  /** Applies changed settings. */
+  follow(options: TableOptions): void {
+    this.options = options;
     this.#planner = new Planner(options);
   }
 
   /** Responds with a problem of the pipeline. */
   reject(destination: Destination, problem: Problem): void {
-    sendTableProblem(destination, tableAnswer(problem), this.#options.errorVerbosity);
+    sendTableProblem(destination, tableAnswer(problem), this.options.errorVerbosity);
   }
 
   protected open({ request, response, head, identity, countMore }: Exchange): TableExchange {
@@ -127,23 +131,23 @@ export class TableInterface
     exchange.stopwatch.mark("response");
     if (answered === null) return;
     if (!("parts" in answered)) return sendAnswer(exchange, answered);
-    const { database, slowStreams } = this.#options;
+    const { database, slowStreams } = this.options;
     const { network } = exchange.identity;
     await sendStream(exchange, answered, { gone: exchange.gone!, network, budget: database.budget, slowStreams });
   }
 
   /** Null if the response is a stream of changes, which has begun. */
   protected async answer(exchange: TableExchange): Promise<Answer | StreamedAnswer | null> {
-    const { maxBodySize, catalog, rootSpec, limits } = this.#options;
+    const { maxBodySize, catalog, rootSpec, limits } = this.options;
     const { request, url, stopwatch } = exchange;
     const method = request.method!;
-    const caller = await exchange.identity.caller(this.#options.callerRules);
+    const caller = await exchange.identity.caller(this.options.callerRules);
     exchange.caller = caller;
     stopwatch.mark("jwt");
     const path = pathOf(url);
     const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
     const isDocument = root === null && DOCUMENTS.has(path);
-    const document = isDocument ? this.#options.document(path, request, caller, catalog.current) : null;
+    const document = isDocument ? this.options.document(path, request, caller, catalog.current) : null;
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, bodyLimitOf(request, maxBodySize)) : null;
@@ -160,13 +164,13 @@ export class TableInterface
   }
 
   async #stream(parsed: TableRequest, caller: Caller, exchange: TableExchange): Promise<null> {
-    const { streams, callerRules } = this.#options;
+    const { streams, callerRules } = this.options;
     const request = snapshotRequest(parsed);
     const planned = this.#planner.plan(request);
     const { plan } = planned;
     exchange.plan = plan;
     const read = async (): Promise<TableSnapshot> => {
-      const replicated = this.#replicated(exchange, planned, this.#options.feed.mark);
+      const replicated = this.#replicated(exchange, planned, this.options.feed.mark);
       const { result, mark } = await this.#run({ request, planned, caller, exchange, replicated });
       const [row] = result.main.rows;
       const start = startAfter(mark!, row![RESULT.snapshot]!.toString(), replicated?.reading?.replayed);
@@ -183,7 +187,7 @@ export class TableInterface
     caller: Caller,
     exchange: TableExchange,
   ): Promise<Answer | StreamedAnswer> {
-    const { database, tasks, feed } = this.#options;
+    const { database, tasks, feed } = this.options;
     const { url, stopwatch } = exchange;
     const { body } = text;
     const planned = this.#planner.plan(parsed);
@@ -206,13 +210,13 @@ export class TableInterface
 
   /** What the request says about replicas. The rows of a stream must contain every change that was sent before. */
   #replicated({ request }: TableExchange, { preferences }: PlannedRequest, mark: ChangeFeed["mark"] = null) {
-    const { replicas } = this.#options.database;
+    const { replicas } = this.options.database;
     return replicas?.requestOf(request.headers["change-position"], preferences.read, mark);
   }
 
   async #export(sent: SentRequest, url: RequestUrl): Promise<Answer | StreamedAnswer> {
     const { request, planned, caller, exchange } = sent;
-    const { database, streamTimeout: timeout } = this.#options;
+    const { database, streamTimeout: timeout } = this.options;
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
     const options = { ...this.#optionsOf(sent), signal, timeout };
@@ -223,7 +227,7 @@ export class TableInterface
 
   async #run(sent: SentRequest) {
     const { request, planned, caller, exchange, replicated } = sent;
-    const { database, feed } = this.#options;
+    const { database, feed } = this.options;
     const signal = new ClientGone(exchange.response);
     const options = { ...this.#optionsOf(sent), signal, written: replicated?.written };
     const { mark } = feed;
@@ -251,7 +255,7 @@ export class TableInterface
   /** Finds the values that a database error is about, before it is thrown. */
   #examined<T>(running: Promise<T>, { request: input, exchange }: SentRequest, identity: Identity): Promise<T> {
     return running.catch(async (error) => {
-      const { database, catalog } = this.#options;
+      const { database, catalog } = this.options;
       const transactions = database.forRole(identity.caller.role);
       const write = { input, plan: exchange.plan!, identity, transactions, catalog: catalog.current };
       exchange.refused = await refusedValuesOf(error, write).catch(() => []);
@@ -264,7 +268,7 @@ export class TableInterface
   }
 
   protected sendProblem({ request, response, head }: TableExchange, problem: TableProblem | null): void {
-    const { errorVerbosity } = this.#options;
+    const { errorVerbosity } = this.options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
 }
