@@ -16,7 +16,7 @@ type Call = { readonly file: string; readonly name: string; readonly line: numbe
 
 const ROOT = new URL("../", import.meta.url).href;
 const REQUESTS_TO_WARM = 30;
-const REQUESTS_TO_TRACE = 3;
+const REQUESTS_TO_TRACE = 10;
 
 const [databaseUrl = "", json = ""] = process.argv.slice(2);
 const { as, method, path, body }: Road = JSON.parse(json);
