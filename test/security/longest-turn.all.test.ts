@@ -114,6 +114,8 @@ const manyFields: Case = {
 /** A client with a socket of its own. Counts its messages without reading them. */
 class Member {
   received = 0;
+  /** How the connection has ended. */
+  end = "";
   readonly #socket: WebSocket;
 
   constructor(path: string, protocols: string[] = []) {
@@ -122,6 +124,9 @@ class Member {
 
   async open(): Promise<this> {
     this.#socket.on("message", () => this.received++);
+    this.#socket.on("close", (code, reason) => {
+      this.end = `${code} ${reason}`;
+    });
     await once(this.#socket, "open");
     return this;
   }
@@ -157,7 +162,7 @@ const CHANNELS = "/realtime/v1/websocket?vsn=2.0.0";
 const openMembers = async (count = SOCKETS) =>
   Promise.all(Array.from({ length: count }, () => new Member(CHANNELS).open()));
 
-let members: readonly { received: number }[] = [];
+let members: readonly { received: number; readonly end?: string }[] = [];
 
 /** Waits until each member has received so many messages more. */
 async function receiving(messages: number, act: () => unknown): Promise<void> {
@@ -166,7 +171,8 @@ async function receiving(messages: number, act: () => unknown): Promise<void> {
   const least = () => Math.min(...members.map(({ received }, i) => received - before[i]!));
   await until(
     () => least() >= messages,
-    () => `each member receives ${messages} messages: ${least()}`,
+    () =>
+      `each member receives ${messages} messages: ${least()}; ended: ${members.map(({ end = "" }) => end).join("|")}`,
     least,
   );
 }
