@@ -2,7 +2,7 @@ import { type ParsedCronItem, parseCronItems } from "graphile-worker";
 import type { Logger } from "pino";
 import type { Db } from "../../db/queries.ts";
 
-/** What the log of a start says of an application with tasks where there are none. */
+/** The warning about the tasks of an application where the service runs none. */
 export const TASKS_NOT_RUN = "the tasks of the application are not run: they need the module and the part tasks";
 
 /** Work of an application that no client waits for. SQL adds it with `tasks.run('digest', '{"user": 7}')`. */
@@ -25,7 +25,7 @@ export type TaskContext = {
   readonly signal: AbortSignal;
 };
 
-/** How often a task is tried that does not say it. */
+/** Attempts at a task that does not set `maxAttempts`. */
 export const MAX_ATTEMPTS = 25;
 
 /** What graphile-worker calls the task. Other names are those of the service. */
