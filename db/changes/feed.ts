@@ -4,7 +4,7 @@ import { within } from "../repeat.ts";
 import type { Change } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import type { Mark, Position, Start } from "./position.ts";
-import { comparePositions, isIn, laterOf, parseStartIn, startAfter, textOfStart, withPublished } from "./position.ts";
+import { comparePositions, isIn, laterOf, parseStartIn, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
@@ -168,7 +168,7 @@ export class ChangeFeed implements ChangeSink {
 
   /** The text of a position, for clients. */
   textOf = (start: Start, stream = this.#stream): string =>
-    textOfStart(this.#publication ? withPublished(start, this.#publication.published.named) : start, stream);
+    textOfStart({ ...start, published: this.#publication?.published.textAt(start) ?? start.published }, stream);
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {

@@ -70,15 +70,6 @@ export function isAfter(start: Start, { lsn, snapshot }: Moment): boolean {
   return [...seen.running].every((xid) => xid >= snapshot.end || snapshot.running.has(xid));
 }
 
-/** The published tables in the text of positions after `since`, when the last of them was published. */
-export type NamedTables = { readonly since: Moment; readonly text: string };
-
-/** The start with what its text says of the published tables. */
-export const withPublished = (start: Start, tables: NamedTables | null): Start => ({
-  published: tables !== null && isAfter(start, tables.since) ? tables.text : "",
-  ...start,
-});
-
 /** What a change says of its transaction; `xid` is its number modulo 2³². */
 type Commit = { readonly position: Position; readonly xid: number };
 

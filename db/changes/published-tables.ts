@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
-import { isAfter, type Moment, type NamedTables, type Position, parseSnapshot, type Start } from "./position.ts";
+import { comparePositions, isAfter, type Moment, type Position, parseSnapshot, type Start } from "./position.ts";
 import type { TableState } from "./publication-state.ts";
 
 /** Maximum digits of an OID in base 36. */
@@ -19,9 +19,12 @@ export class PublishedTables {
   /** For the tables that were published after the first run; null until `settle`. */
   readonly #since = new Map<string, Moment | null>();
   #first: Moment | null = null;
-  /** What positions say of the tables, so that another process knows whether they are the same; null until `settle`. */
-  named: NamedTables | null = null;
+  /** When the last of the tables was published; null until `settle`. */
+  #settled: Moment | null = null;
+  /** What positions say of the tables, so that another process knows whether they are the same. */
   #text = "";
+  /** The earliest position of a client, from before this process, whose tables are still published. */
+  #confirmed: Start | null = null;
   /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
   readonly #digests = new Map<number, string>();
 
@@ -33,8 +36,10 @@ export class PublishedTables {
     this.#tables = tables;
     this.#digests.clear();
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
-    this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
-    this.named = this.named && added.length === 0 ? { ...this.named, text: this.#text } : null;
+    const text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
+    if (text !== this.#text) this.#confirmed = null;
+    if (added.length > 0) this.#settled = null;
+    this.#text = text;
     const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
     for (const table of found) this.#oids.set(keyOf(table), table.oid);
     return new Set(recreated);
@@ -42,10 +47,10 @@ export class PublishedTables {
 
   /** To be called when the changes of the published tables arrive. */
   async settle(pool: Pick<pg.Pool, "query">): Promise<void> {
-    if (this.named !== null) return;
+    if (this.#settled !== null) return;
     const moment = await readMoment(pool);
     this.#first ??= moment;
-    this.named = { since: moment, text: this.#text };
+    this.#settled = moment;
     for (const [key, since] of this.#since) this.#since.set(key, since ?? moment);
   }
 
@@ -60,8 +65,20 @@ export class PublishedTables {
     const since = this.#since.get(key);
     if (since === null || (since && !isAfter(start, since))) return true;
     // Otherwise this process has seen all that was published after the position.
-    const isEarlier = start.published !== undefined && !(this.#first && isAfter(start, this.#first));
-    return isEarlier && !this.#hadSame(key, start.published!);
+    if (start.published === undefined || (this.#first && isAfter(start, this.#first))) return false;
+    if (!this.#hadSame(key, start.published)) return true;
+    const isEarliest = this.#confirmed === null || comparePositions(start, this.#confirmed) < 0;
+    if (isEarliest && !start.snapshot) this.#confirmed = start;
+    return false;
+  }
+
+  /** What the text of a position says of the tables that were published there; "" if it is not known. */
+  textAt(start: Start): string {
+    if (this.#settled && isAfter(start, this.#settled)) return this.#text;
+    if (start.published) return start.published;
+    // A client that resumes at the change of an earlier process that it has just received.
+    const isConfirmed = this.#confirmed !== null && comparePositions(start, this.#confirmed) >= 0;
+    return isConfirmed ? this.#confirmed!.published! : "";
   }
 
   /** Where those of these tables were published that were not when the process began. */

@@ -142,18 +142,26 @@ test.each([
   ];
   await first.close();
   await dba(`${ddl}; insert into crates values (2)`);
+  await dba("insert into crates values (3)");
 
   const second = startInstance("moved", { followed: publicationOfProcess() }).feed;
   await second.open();
   for (const position of positions) {
     const read = () => second.read({ since: second.startOf(position)!, tables: [table] });
     if (isMissing) expect(read).toThrow(MISSED);
-    else expect(await new Changes(read(), { table: "crates" }).take(1)).toMatchObject([{ operation: "INSERT" }]);
+    else {
+      const [received] = await new Changes(read(), { table: "crates" }).take(1);
+      expect(received).toMatchObject({ operation: "INSERT" });
+      // The connection is lost again while it catches up.
+      const since = second.startOf(second.textOf(received!.position))!;
+      const again = new Changes(second.read({ since, tables: [table] }), { table: "crates", id: "3" });
+      expect(await again.take(1)).toMatchObject([{ operation: "INSERT" }]);
+    }
   }
   // A position of this process: nothing is missing after it.
-  await dba("insert into crates values (3)");
-  const after = new Changes(second.read(), { table: "crates", id: "4" });
   await dba("insert into crates values (4)");
+  const after = new Changes(second.read(), { table: "crates", id: "5" });
+  await dba("insert into crates values (5)");
   const [next] = await after.take(1);
   const resumed = second.read({ since: second.startOf(second.textOf(next!.position))!, tables: [table] });
   expect(resumed.take()).toEqual([]);
