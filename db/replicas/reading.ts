@@ -8,8 +8,8 @@ export type Reading = {
   replayed: bigint | null;
 };
 
-/** Where the write-ahead log ended after a commit: a replica that has replayed it has what was written. Null if that is unknown. */
-export type CommitPosition = { lsn: bigint | null };
+/** Where the write-ahead log ended after a commit: a replica that has replayed it has what was written. Null before a write. */
+export type CommitPosition = { lsn: bigint | "unknown" | null };
 
 /** What other processes have to know about the writes of clients. */
 export type SharedWrites = {

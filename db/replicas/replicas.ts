@@ -106,7 +106,7 @@ export class Replicas {
     const reading =
       read === null && after !== null ? { after, isNamed: position !== undefined, replayed: null } : undefined;
     const written: CommitPosition = { lsn: null };
-    const textOf = (lsn: Lsn) => this.#textOf(lsn);
+    const textOf = (lsn: Lsn | "unknown") => this.#textOf(lsn);
     return {
       reading,
       written,
@@ -128,8 +128,9 @@ export class Replicas {
   }
 
   /** The position of a write, for clients. */
-  #textOf(lsn: Lsn): string {
+  #textOf(lsn: Lsn | "unknown"): string {
     const { stream } = this.#primary;
+    if (lsn === "unknown") return textOfStart({ lsn: 0n, index: 0 }, UNKNOWN_STREAM);
     return textOfStart({ lsn, index: 0 }, stream === "" || this.#isUncertain ? UNKNOWN_STREAM : stream);
   }
 

@@ -237,7 +237,7 @@ function writtenOf(
 ): Work["onWritten"] {
   if (isRead || rollback) return undefined;
   return (lsn) => {
-    if (written) written.lsn = lsn;
+    if (written) written.lsn = lsn ?? "unknown";
     return report(identity, lsn);
   };
 }

@@ -193,6 +193,21 @@ describe("while the replicas are behind", () => {
     expect(await textOf(10, { as: "bob", ...sending(position) })).toBe("of ada");
   });
 
+  test("a write whose position is unknown returns one with which the primary answers", async () => {
+    const execute = "execute on function pg_current_wal_insert_lsn()";
+    // It remembers for an hour that the position of its client is unknown.
+    const other = await startService({ replicaMaxWait: 0 });
+    onTestFinished(() => other.stop());
+    await untilUsed(rig, other);
+    await pauseReplicas();
+    await rig.primary.owner.query(`revoke ${execute} from public`);
+    onTestFinished(async () => void (await rig.primary.owner.query(`grant ${execute} to public`)));
+    const { status, headers } = await write(31, "ada", other);
+    expect([status, headers.get("change-position")]).toEqual([201, "0-0-0"]);
+    const sent = { as: "bob" as const, ...sending(headers.get("change-position")) };
+    expect(await textOf(31, sent, other)).toBe("of ada");
+  });
+
   test("the OpenAPI documents describe the position of a write, which the response has", async () => {
     const tables = await ask("openapi.json", { as: "ada" });
     const resources = await fetch(`${service.url}/openapi.json`);
