@@ -114,8 +114,8 @@ const manyFields: Case = {
 /** A client with a socket of its own. Counts its messages without reading them. */
 class Member {
   received = 0;
-  /** How the connection has ended. */
-  end = "";
+  /** How the connection has ended, or else the last message. */
+  last: unknown = "";
   readonly #socket: WebSocket;
 
   constructor(path: string, protocols: string[] = []) {
@@ -123,9 +123,12 @@ class Member {
   }
 
   async open(): Promise<this> {
-    this.#socket.on("message", () => this.received++);
+    this.#socket.on("message", (data) => {
+      this.received++;
+      this.last = data;
+    });
     this.#socket.on("close", (code, reason) => {
-      this.end = `${code} ${reason}`;
+      this.last = `${code} ${reason}`;
     });
     await once(this.#socket, "open");
     return this;
@@ -162,7 +165,7 @@ const CHANNELS = "/realtime/v1/websocket?vsn=2.0.0";
 const openMembers = async (count = SOCKETS) =>
   Promise.all(Array.from({ length: count }, () => new Member(CHANNELS).open()));
 
-let members: readonly { received: number; readonly end?: string }[] = [];
+let members: readonly { received: number; readonly last?: unknown }[] = [];
 
 /** Waits until each member has received so many messages more. */
 async function receiving(messages: number, act: () => unknown): Promise<void> {
@@ -171,8 +174,10 @@ async function receiving(messages: number, act: () => unknown): Promise<void> {
   const least = () => Math.min(...members.map(({ received }, i) => received - before[i]!));
   await until(
     () => least() >= messages,
-    () =>
-      `each member receives ${messages} messages: ${least()}; ended: ${members.map(({ end = "" }) => end).join("|")}`,
+    () => {
+      const slowest = members.find(({ received }, i) => received - before[i]! === least());
+      return `each member receives ${messages} messages: ${least()}, and last ${slowest?.last}`;
+    },
     least,
   );
 }
