@@ -13,7 +13,7 @@ const DEFAULT_VERSION = "1";
  */
 const MEDIA_TYPE = /^application\/vnd\.([\w.-]{1,100})\.v(-?\d[^+]{0,100})\+json$/;
 
-export type Chosen = {
+type Chosen = {
   readonly version: Version;
   /** The media type of the response. */
   readonly contentType: string;

@@ -1,4 +1,5 @@
 import type { ChangeFeed } from "../../db/changes/feed.ts";
+import type { Result } from "../../db/transaction/transaction.ts";
 import { readBytes } from "../../gate/pipeline/body.ts";
 import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { contextOfExchange } from "../../gate/pipeline/exchange.ts";
@@ -14,10 +15,10 @@ import { methodNotAllowed, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, locationOf, type ResourceExchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
+import { methodsOf, parseRoute, parseUrl, type Route, segmentsOf, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
 import type { ParseOptions } from "./parse/request.ts";
-import type { Target } from "./request.ts";
+import type { RequestText } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount, readCreated } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
@@ -63,7 +64,7 @@ export class ResourceInterface
       identity,
       countMore,
       preferences: this.options.preferences.parse(request.headers.prefer),
-      target: null,
+      text: null,
       caller: null,
       parsed: null,
       isWritten: false,
@@ -76,17 +77,16 @@ export class ResourceInterface
 
   protected async answer(exchange: ResourceExchange): Promise<RestAnswer> {
     const { endpoints, resources, lifecycle } = this.options;
-    const { headers, method = "GET", url = "/" } = exchange.request;
-    const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
+    const text = parseUrl(exchange.request, exchange.preferences, lifecycle.supported);
     // From here on an error is sent with its version.
-    exchange.target = target;
-    const { path, parameters, style } = target;
+    exchange.text = text;
+    const { method, path, parameters, style } = text;
     refuseUnknown(exchange.preferences);
     parameters.refuseMalformed();
-    const segments = decodeSegments(target);
+    const segments = segmentsOf(text);
     const endpoint = endpoints.get(segments[0]!);
     const route = endpoint ? null : parseRoute(segments, resources);
-    const prefix = target.prefix && `/api/v${target.chosen.version}`;
+    const prefix = text.prefix && `/api/v${style.version}`;
     exchange.head.notes.route = prefix + (route ? templateOf(route) : templateOfEndpoint(segments));
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
     if (methods === null) throw problem("no such path");
@@ -94,52 +94,51 @@ export class ResourceInterface
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
     const caller = await exchange.identity.caller();
     exchange.caller = caller;
-    if (route) return this.#serve(exchange, target, route);
+    if (route) return this.#serve(exchange, text, route);
     const request = contextOfExchange(exchange, path, exchange.caller!);
     return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
-  async #serve(exchange: ResourceExchange, target: Target, route: Route): Promise<RestAnswer> {
-    const { limits, resources } = this.options;
+  async #serve(exchange: ResourceExchange, head: RequestText, route: Route): Promise<RestAnswer> {
+    const { limits, resources, tasks } = this.options;
     const { request } = exchange;
-    const body = hasBody(request.method!, route) ? await readBytes(request, limits.bodyLimit) : null;
+    const body = hasBody(head.method, route) ? await readBytes(request, limits.bodyLimit) : null;
+    const isTask = tasks !== null && head.preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
+    const text = { ...head, body, isTask };
     return this.attempt(exchange, (isRepeated) => {
       // The resources change with the catalog.
-      const current = isRepeated ? parseRoute(decodeSegments(target), resources) : route;
-      return this.#run(exchange, target, current, body);
+      const current = isRepeated ? parseRoute(segmentsOf(text), resources) : route;
+      return this.#run(exchange, text, current);
     });
   }
 
-  async #run(exchange: ResourceExchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
+  async #run(exchange: ResourceExchange, text: RequestText, route: Route): Promise<RestAnswer> {
     const { auth, tasks, database } = this.options;
     const { request: sent } = exchange;
-    const { path, preferences, style } = target;
-    const { method = "GET", headers } = sent;
+    const { path, headers, preferences, style, body } = text;
     const caller = exchange.caller!;
-    const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(caller);
-    const incoming = { ...target, method, headers, route, body, isTask: isAsync };
     const context = contextOfExchange(exchange, path, caller);
-    const request = await this.#runner.parse(incoming, this.options.limits, caller, context);
+    const request = await this.#runner.parse(text, route, this.options.limits, caller, context);
     exchange.parsed = request;
-    if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
+    if (text.isTask && mayBeTask(request)) return tasks!.accept(newTask(exchange, body), style.prefix);
 
     const identity = this.#runner.identity(request, caller, context);
     const signal = new ClientGone(exchange.response);
     const { feed } = this.options;
     const { mark } = feed;
     const replicated = database.replicas?.requestOf(headers["change-position"], preferences.read);
-    const run = async () => {
-      if (request.account === null) return this.#runner.run(request, identity, signal, replicated);
-      const languages = languagesOf(sent.headers["accept-language"]);
+    let result: Result | null;
+    if (request.account === null) result = await this.#runner.run(request, identity, signal, replicated);
+    else {
+      const languages = languagesOf(headers["accept-language"]);
       const newAccount = { request, identity, address: auth!.addressOf(sent), languages };
       const created = await createAccount(newAccount, auth!, this.#runner);
       if (created === null) throw problem("email taken");
       exchange.isWritten = true;
-      return (await readCreated(created, this.#runner, signal)) ?? created.account.id;
-    };
-    const result = await run();
-    if (typeof result === "string") return answerOf(201, null, [["Location", locationOf(request, result)]]);
-    const answered = answer(request, result, target);
+      result = await readCreated(created, this.#runner, signal);
+      if (result === null) return answerOf(201, null, [["Location", locationOf(request, created.account.id)]]);
+    }
+    const answered = answer(request, result, text);
     const position = positionHeader(feed, mark, snapshotOf(result, request), replicated);
     return { ...answered, headers: [...answered.headers, ...position] };
   }

@@ -1,7 +1,8 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Paging } from "../conventions/paging.ts";
 import type { Parameters } from "../conventions/parameters.ts";
-import type { Chosen, Version } from "../conventions/version.ts";
+import type { Version } from "../conventions/version.ts";
 import type { Dialect } from "./description.ts";
 import type { Relation, Resource, ResourceField } from "./resource.ts";
 
@@ -30,18 +31,22 @@ export type Style = {
   readonly prefix: string;
 };
 
-/** The URL and headers of a request, before its resource is looked up: `/api/v2/users/7?fields=name`. */
-export type Target = {
-  /** As it was sent. */
+/** A request as it was sent, before names are looked up: `PATCH /api/v2/users/7?fields=name`. */
+export type RequestText = {
+  readonly method: string;
   readonly path: string;
   /** `/api/v2`; "" where the path names no version. */
   readonly prefix: string;
-  /** `["users", "7"]`, still percent-encoded. */
-  readonly segments: readonly string[];
   readonly parameters: Parameters;
+  readonly headers: IncomingHttpHeaders;
   readonly preferences: Preferences;
-  readonly chosen: Chosen;
   readonly style: Style;
+  /** The media type of the response. */
+  readonly contentType: string;
+  /** Null until it has been read, and for methods without one. */
+  readonly body: Buffer | null;
+  /** Whether a task handles the request: then a GET is for the whole list instead of a page. */
+  readonly isTask: boolean;
 };
 
 /** The name of a field or a relation as the client spells it. */

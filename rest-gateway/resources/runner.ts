@@ -14,7 +14,8 @@ import type { Result } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { Problem } from "../../problems/problem.ts";
 import { traced } from "../../telemetry/span.ts";
-import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
+import type { Route } from "./parse/address.ts";
+import { type ParseLimits, parseRequest } from "./parse/request.ts";
 import {
   planInsert,
   planInsertMany,
@@ -26,7 +27,7 @@ import {
 } from "./plan/request.ts";
 import { FoundFaults } from "./problem.ts";
 import { type CallerDatabase, explained, withViolated } from "./refusal.ts";
-import { isRead, type ResourceRequest } from "./request.ts";
+import { isRead, type RequestText, type ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
 import {
   writeAct,
@@ -97,13 +98,13 @@ export class Runner {
   }
 
   /** Rejects with Problem for every fault of an invalid body, including those that only the database finds. */
-  async parse(incoming: Incoming, limits: ParseLimits, caller: Caller, context: RequestContext) {
+  async parse(text: RequestText, route: Route, limits: ParseLimits, caller: Caller, context: RequestContext) {
     try {
-      return traced(context.span ?? null, "parse", () => parseRequest(incoming, limits));
+      return traced(context.span ?? null, "parse", () => parseRequest(text, route, limits));
     } catch (error) {
       if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
       const database = this.#databaseOf({ caller, request: context, settings: SETTINGS });
-      throw await withViolated(error.cause, incoming.route, incoming.style, database);
+      throw await withViolated(error.cause, route, text.style, database);
     }
   }
 

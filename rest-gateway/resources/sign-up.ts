@@ -16,8 +16,8 @@ import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import { type Incoming, type ParseOptions, parseRequest } from "./parse/request.ts";
-import type { ResourceRequest } from "./request.ts";
+import { type ParseOptions, parseRequest } from "./parse/request.ts";
+import type { RequestText, ResourceRequest } from "./request.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
 export type SignUpOptions = ParseOptions & RunnerOptions & { readonly auth: Auth };
@@ -27,16 +27,22 @@ export type SignUpOptions = ParseOptions & RunnerOptions & { readonly auth: Auth
  * `POST /users` with a password.
  */
 export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
-  const { auth, limits, anonymousRole, catalog } = options;
+  const { auth, anonymousRole, catalog, resources } = options;
+  const limits = { ...options.limits, needsPassword: true };
   const runner = new Runner(options);
   // Then no response may tell whether an e-mail is taken, so the database is not asked for further faults.
   const confirms = auth.settings.emailConfirm === "required";
   return async ({ request: sent, response, client }) => {
     const { address, signal } = client;
     const caller = anonymous(anonymousRole);
-    const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
-    const incoming = incomingOf(sent, await readBytes(sent, limits.bodyLimit), options);
-    const request = confirms ? parseRequest(incoming, limits) : await runner.parse(incoming, limits, caller, context);
+    const text = textOf(sent, await readBytes(sent, limits.bodyLimit), options);
+    const context = contextOfExchange(exchangeOf(sent), text.path, caller);
+    const { accounts: resource } = resources;
+    if (!resource) throw problem("no resource with accounts");
+    const route = { kind: "collection", resource, parent: null } as const;
+    const request = confirms
+      ? parseRequest(text, route, limits)
+      : await runner.parse(text, route, limits, caller, context);
     // An array of users has no account.
     if (request.account === null) throw problem("not one user");
     const identity = runner.identity(request, caller, context);
@@ -66,22 +72,23 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   };
 }
 
-function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions): Incoming {
-  const { resources, preferences, lifecycle } = options;
-  const { accounts: resource } = resources;
-  if (!resource) throw problem("no resource with accounts");
-  return {
-    method: "POST",
-    route: { kind: "collection", resource, parent: null },
-    parameters: new Parameters(""),
-    headers,
-    body,
-    style: { version: 1, isCamel: false, prefix: lifecycle.prefix },
-    preferences: preferences.parse(headers.prefer),
-    isTask: false,
-    needsPassword: true,
-  };
-}
+/** The request as one to the collection of users. Its headers choose no version. */
+const textOf = (
+  { headers }: IncomingMessage,
+  body: Buffer,
+  { preferences, lifecycle }: SignUpOptions,
+): RequestText => ({
+  method: "POST",
+  path: "/auth/register",
+  prefix: "",
+  parameters: new Parameters(""),
+  headers,
+  preferences: preferences.parse(headers.prefer),
+  style: { version: 1, isCamel: false, prefix: lifecycle.prefix },
+  contentType: "application/json",
+  body,
+  isTask: false,
+});
 
 /** A `POST /users` with a password, and the identity of its caller. */
 type NewAccount = {

@@ -11,12 +11,12 @@ import { answerList } from "../../conventions/paging.ts";
 import { type ErrorDialect, problemBody, problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
 import { noSuchRow } from "../problem.ts";
-import { isOfOneRow, type NamedDialect, type Preferences, type ResourceRequest, type Target } from "../request.ts";
+import { isOfOneRow, type NamedDialect, type Preferences, type RequestText, type ResourceRequest } from "../request.ts";
 import type { Resource } from "../resource.ts";
 import { RESULT, reasonOf, textAt } from "../runner.ts";
 
 /** The row of the statement as a response. Throws Problem when nothing was read or written. */
-export function answer(request: ResourceRequest, result: Result, target: Target): RestAnswer {
+export function answer(request: ResourceRequest, result: Result, sent: RequestText): RestAnswer {
   const { operation, resource } = request;
   const reason = reasonOf(result, request);
   if (reason === "missing") throw noSuchRow(missingOf(request));
@@ -33,7 +33,7 @@ export function answer(request: ResourceRequest, result: Result, target: Target)
   if (operation.kind === "list") {
     const { paging } = operation;
     if (paging.form === "export") return answerOf(200, body);
-    return answerList(paging, body!, Number(text(RESULT.total)), pathOf(target), target.parameters);
+    return answerList(paging, body!, Number(text(RESULT.total)), pathOf(sent), sent.parameters);
   }
   if (operation.kind === "create" && operation.isMany) return answerOf(201, body);
   const created = operation.kind === "create";
@@ -51,7 +51,7 @@ const missingOf = ({ operation, resource }: ResourceRequest): Resource =>
   ("parent" in operation && operation.parent?.resource) || resource;
 
 /** The path of page links: that of the same version, however it was chosen. */
-const pathOf = ({ style, path, prefix }: Target): string => style.prefix + path.slice(prefix.length);
+const pathOf = ({ style, path, prefix }: RequestText): string => style.prefix + path.slice(prefix.length);
 
 export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
   `${style.prefix}/${resource.description.name}/${id}`;
@@ -67,15 +67,15 @@ const VARY =
 
 export type ResourceExchange = DataExchange & {
   readonly preferences: Preferences;
-  target: Target | null;
+  text: RequestText | null;
   parsed: ResourceRequest | null;
 };
 
 /** Sends an answer, or 304 if the client has it already. */
 export async function sendAnswer(exchange: ResourceExchange, given: RestAnswer, lifecycle: Lifecycle): Promise<void> {
   const { request, response, head } = exchange;
-  const { version, contentType } = exchange.target!.chosen;
-  const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
+  const { style, contentType } = exchange.text!;
+  const answer = lifecycle.isDeprecated(style.version) ? withDeprecation(given, lifecycle.block) : given;
   const { etag, lastModified, body } = answer;
   const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headersOf(exchange, lifecycle, false)) all.push(name, value);
@@ -120,15 +120,13 @@ function finishReading(request: IncomingMessage): void {
 
 /** Headers of every response to the request, whether it fails or not. */
 function headersOf(exchange: ResourceExchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
-  const { target } = exchange;
+  const { text } = exchange;
   const headers: Header[] = [];
-  if (target) headers.push(["X-API-Version", String(target.chosen.version)]);
+  if (text) headers.push(["X-API-Version", String(text.style.version)]);
   const applied = appliedPreferences(exchange, isProblem);
   if (applied !== "") headers.push(["Preference-Applied", applied]);
-  if (target && lifecycle.isDeprecated(target.chosen.version)) {
-    const { path, prefix } = target;
-    headers.push(...lifecycle.headers(path.slice(prefix.length)));
-  }
+  if (text && lifecycle.isDeprecated(text.style.version))
+    headers.push(...lifecycle.headers(text.path.slice(text.prefix.length)));
   return headers;
 }
 
@@ -141,7 +139,7 @@ const APPLIES: Readonly<Record<NamedDialect, Applies>> = {
   envelope: ({ parsed }, isProblem) =>
     !isProblem && parsed?.operation.kind === "list" && parsed.operation.paging.form === "skip and limit",
   partial: ({ request }) => request.method === "PUT",
-  case: ({ target }) => target?.chosen.version === 1,
+  case: ({ text }) => text?.style.version === 1,
   none: () => true,
 };
 

@@ -1,42 +1,40 @@
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { problem } from "../../../problems/problem.ts";
 import { isUuid, Parameters } from "../../conventions/parameters.ts";
 import { badRequest } from "../../conventions/problem.ts";
 import { chooseVersion, type Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
-import type { Preferences, Target } from "../request.ts";
+import type { Preferences, RequestText } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { fits } from "./values.ts";
 
 /** `v2.1` matches too: it is answered as an unsupported version. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
-/** Throws Problem for a version that is not served. */
-export function parseTarget(
-  url: string,
-  headers: IncomingHttpHeaders,
+/** The text of a request without its body. Throws Problem for a version that is not served. */
+export function parseUrl(
+  { method = "GET", url = "/", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
   preferences: Preferences,
   supported: readonly Version[],
-): Target {
+): RequestText {
   const at = url.indexOf("?");
   const path = at < 0 ? url : url.slice(0, at);
   const parameters = new Parameters(at < 0 ? "" : url.slice(at + 1));
   const [prefix, inPath = null] = VERSIONED.exec(path) ?? [""];
-  const chosen = chooseVersion(inPath, headers, parameters.get("version"), supported);
-  const { version } = chosen;
+  const { version, contentType } = chooseVersion(inPath, headers, parameters.get("version"), supported);
   const style = {
     version,
     isCamel: version === 2 || preferences.dialects.has("case"),
     // Links lead to the same version, however it was chosen.
     prefix: prefix === "" && version === 2 ? "/api/v2" : prefix,
   };
-  const segments = path.slice(prefix.length + 1).split("/");
-  return { path, prefix, segments, parameters, preferences, chosen, style };
+  return { method, path, prefix, parameters, headers, preferences, style, contentType, body: null, isTask: false };
 }
 
-/** Throws Problem for what is not percent-encoded UTF-8. */
-export const decodeSegments = ({ segments }: Target): readonly string[] => segments.map(decodeSegment);
+/** `/api/v2/users/7` → `["users", "7"]`. Throws Problem for what is not percent-encoded UTF-8. */
+export const segmentsOf = ({ path, prefix }: RequestText): readonly string[] =>
+  Array.from(path.slice(prefix.length + 1).split("/"), decodeSegment);
 
 function decodeSegment(segment: string): string {
   if (!segment.includes("%")) return segment;

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { BodyLimits } from "../../../gate/pipeline/body.ts";
 import { problem } from "../../../problems/problem.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
@@ -16,37 +15,26 @@ import {
   nameIn,
   type OperationOf,
   type Parent,
+  type RequestText,
   type ResourceRequest,
   recordsBody,
   type Selection,
   type Style,
-  type Target,
   Values,
 } from "../request.ts";
 import type { Relation, Resource, ResourceField } from "../resource.ts";
 import { NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
-import { decodeSegments, parseRoute, parseTarget, type Route, type RouteParent } from "./address.ts";
+import { parseRoute, parseUrl, type Route, type RouteParent, segmentsOf } from "./address.ts";
 import { type PreferenceParser, parsePreconditions } from "./headers.ts";
 import { parseList } from "./list.ts";
-import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
-
-/** A request whose path supports its method. */
-export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
-  readonly method: string;
-  readonly route: Route;
-  readonly headers: IncomingHttpHeaders;
-  /** Null for methods without one. */
-  readonly body: Buffer | null;
-  /** Whether a task handles the request: then a GET is for the whole list instead of a page. */
-  readonly isTask: boolean;
-  /** Whether a new user must have a password: without one the user could never sign in. */
-  readonly needsPassword?: boolean;
-};
+import { parseRecord, parseRecords, type RecordInput } from "./record.ts";
 
 export type ParseLimits = BodyLimits &
   Pick<RestLimits, "apiMaxRecords"> & {
     /** The rules for passwords; null without accounts. */
     readonly passwords: PasswordRules | null;
+    /** Whether a new user must have a password: without one the user could never sign in. */
+    readonly needsPassword?: boolean;
   };
 
 export type ParseOptions = {
@@ -58,21 +46,20 @@ export type ParseOptions = {
 
 /** Parses the text of a request. Throws Problem. */
 export function parseText(
-  text: Pick<Incoming, "method" | "headers" | "body" | "isTask"> & { readonly url: string },
+  sent: Pick<RequestText, "method" | "headers" | "body" | "isTask"> & { readonly url: string },
   { resources, preferences, lifecycle, limits }: ParseOptions,
 ): ResourceRequest {
-  const { url, headers } = text;
-  const target = parseTarget(url, headers, preferences.parse(headers.prefer), lifecycle.supported);
-  const route = parseRoute(decodeSegments(target), resources);
-  return parseRequest({ ...target, ...text, route }, limits);
+  const { headers, body, isTask } = sent;
+  const text = parseUrl(sent, preferences.parse(headers.prefer), lifecycle.supported);
+  return parseRequest({ ...text, body, isTask }, parseRoute(segmentsOf(text), resources), limits);
 }
 
 /** An operation with what it writes. */
 type Content = Pick<ResourceRequest, "operation"> & Partial<Pick<ResourceRequest, "body" | "account">>;
 
-/** Reads a request of a resource. Throws Problem. */
-export function parseRequest(incoming: Incoming, limits: ParseLimits): ResourceRequest {
-  const { route, style, parameters } = incoming;
+/** Parses a request whose path supports its method. Throws Problem. */
+export function parseRequest(text: RequestText, route: Route, limits: ParseLimits): ResourceRequest {
+  const { style, parameters } = text;
   const { resource } = route;
   const values = new Values();
   const fields = parameters.get("fields");
@@ -80,18 +67,18 @@ export function parseRequest(incoming: Incoming, limits: ParseLimits): ResourceR
     fields === null ? wholeRecord(resource, style.version === 2) : parseSelection(fields, resource, style);
   const written =
     route.kind === "collection"
-      ? parseCollection(incoming, route, values, limits)
-      : parseOne(incoming, route, values, limits, isOfOneRow(selection));
+      ? parseCollection(text, route, values, limits)
+      : parseOne(text, route, values, limits, isOfOneRow(selection));
   const request = { resource, style, selection, values: values.all, body: null, account: null, ...written };
   return { ...request, shape: shapeOf(request, fields) };
 }
 
-function parseCollection(incoming: Incoming, route: CollectionRoute, values: Values, limits: ParseLimits): Content {
-  const { method, parameters, style, preferences, isTask } = incoming;
+function parseCollection(text: RequestText, route: CollectionRoute, values: Values, limits: ParseLimits): Content {
+  const { method, parameters, style, preferences, isTask } = text;
   const parent = parentOf(route.parent, values);
   if (method === "POST") {
     parameters.allowOnly(["fields"]);
-    return parseCreate(incoming, route, parent, limits);
+    return parseCreate(text, route, parent, limits);
   }
   const list = parseList(parameters, route.resource, style, preferences.dialects.has("envelope"), values);
   return { operation: { ...list, parent, ...(isTask && method === "GET" && { paging: EXPORT }) } };
@@ -103,13 +90,13 @@ const EXPORT = { form: "export", offset: 0, limit: null } as const;
 
 /** A record, or an action on it. The response has a date if it is `ofOneRow`. */
 function parseOne(
-  incoming: Incoming,
+  text: RequestText,
   route: Exclude<Route, CollectionRoute>,
   values: Values,
   limits: ParseLimits,
   ofOneRow: boolean,
 ): Content {
-  const { method, parameters, headers } = incoming;
+  const { method, parameters, headers } = text;
   const parent = route.kind === "record" ? parentOf(route.parent, values) : null;
   const key: Key = { id: values.add(route.id), parent };
   const { cascade } = route.resource.description;
@@ -120,18 +107,18 @@ function parseOne(
   const preconditions = parsePreconditions(headers, ofOneRow, values);
   if (route.kind === "action") return { operation: { kind: "act", key, action: route.action, preconditions } };
   if (isDelete) return { operation: { kind: "delete", key, isCascading: parseCascade(parameters), preconditions } };
-  const { body, ...written } = parseUpdate(incoming, limits);
+  const { body, ...written } = parseUpdate(text, route.resource, limits);
   return { operation: { kind: "update", key, preconditions, ...written }, body };
 }
 
 function parseCreate(
-  incoming: Incoming,
+  text: RequestText,
   { resource, parent: routed }: CollectionRoute,
   parent: Parent | null,
   limits: ParseLimits,
 ): Content {
-  const body = bodyOf(incoming, limits);
-  const options = recordOptions(incoming, "create", routed?.field ?? null);
+  const body = bodyOf(text, limits);
+  const options = { ...optionsOf(text), resource, use: "create", given: routed?.field ?? null } as const;
   const inPath = routed ? { [routed.field.column.name]: routed.id } : {};
   const create = (inputs: readonly RecordInput[], isMany: boolean): Content => {
     const fields = fieldsOf(inputs);
@@ -146,29 +133,26 @@ function parseCreate(
     return create(parseRecords(body, options), true);
   }
   const account = resource.description.hasAccount
-    ? readAccount(body, incoming.needsPassword ?? false, limits.passwords!)
+    ? readAccount(body, limits.needsPassword ?? false, limits.passwords!)
     : NO_ACCOUNT;
   return { ...create([parseRecord(body, options, account)], false), account: account.input };
 }
 
-function parseUpdate(incoming: Incoming, limits: ParseLimits) {
-  const { method, preferences, route } = incoming;
-  const { resource } = route;
+function parseUpdate(text: RequestText, resource: Resource, limits: ParseLimits) {
+  const { method, preferences, style } = text;
   const isWhole = method === "PUT" && !preferences.dialects.has("partial");
-  const body = bodyOf(incoming, limits);
-  const { fields, columns } = parseRecord(body, recordOptions(incoming, isWhole ? "replace" : "update", null));
-  if (resource.description.hasAccount) refuseAccount(body as object, incoming.style);
+  const body = bodyOf(text, limits);
+  const use = isWhole ? "replace" : "update";
+  const { fields, columns } = parseRecord(body, { ...optionsOf(text), resource, use, given: null });
+  if (resource.description.hasAccount) refuseAccount(body as object, style);
   const absent = resource.fields.filter((field) => field.write === "always" && !fields.includes(field));
   return { fields, reset: isWhole ? absent : [], body: recordsBody([columns], false) };
 }
 
-const bodyOf = ({ method, headers, body }: Incoming, limits: ParseLimits): unknown =>
+const bodyOf = ({ method, headers, body }: RequestText, limits: ParseLimits): unknown =>
   parseBody(body!, headers["content-type"], limits, method);
 
-function recordOptions(incoming: Incoming, use: RecordOptions["use"], given: ResourceField | null): RecordOptions {
-  const { route, style, preferences } = incoming;
-  return { resource: route.resource, style, use, isStrict: preferences.handling === "strict", given };
-}
+const optionsOf = ({ style, preferences }: RequestText) => ({ style, isStrict: preferences.handling === "strict" });
 
 /** Fields of any of the records. */
 const fieldsOf = (inputs: readonly RecordInput[]) => [...new Set(inputs.flatMap(({ fields }) => fields))];
