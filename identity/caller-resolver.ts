@@ -186,10 +186,16 @@ export class RequestIdentity {
     return this.#network;
   }
 
+  /** The name under which the limits count the request: that of a known caller, or else the network. */
+  get client(): string {
+    return this.knownName ?? this.network;
+  }
+
   /** Throws, or rejects with, Problem. A cached caller is returned without a promise. */
   caller(rules = NO_RULES): Caller | Promise<Caller> {
     const known = this.#current();
-    if (known !== null && (known.hasKey || !rules.needsKey) && !this.#isInBrowser(known.caller)) {
+    const isInBrowser = known?.caller.role === "service_role" && this.#request.headers.origin !== undefined;
+    if (known !== null && (known.hasKey || !rules.needsKey) && !isInBrowser) {
       if (known.hasToken) this.#context.use.hits++;
       return this.#keep(known.caller);
     }
@@ -254,10 +260,6 @@ export class RequestIdentity {
       if (expiresAt <= Date.now() || (store !== null && expiresAt <= store.clock())) return null;
     }
     return known;
-  }
-
-  #isInBrowser({ role }: Caller): boolean {
-    return role === "service_role" && this.#request.headers.origin !== undefined;
   }
 
   get credentials(): Credentials {

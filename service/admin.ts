@@ -26,7 +26,7 @@ export class AdminServer {
   readonly #config: AdminServerOptions["config"];
 
   constructor({ config, log, health }: AdminServerOptions) {
-    const shared = { log, corsOrigins: [], rateLimit: null, turns: null, metrics: null };
+    const shared = { log, corsOrigins: [], limits: null, metrics: null };
     const starting = httpRoutes<HttpEnvelope | AlwaysOnInterface>({ health }, REST);
     this.#pipeline = new Pipeline({ ...shared, starting });
     this.#server = new HttpServer(this.#pipeline.listener);

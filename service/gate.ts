@@ -42,16 +42,16 @@ export class Gate {
     const onLimit = limitLog.report;
     const clients = this.#clients;
     const addressOf = addressReader(config.trustProxy);
-    const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
+    const rateLimit = new RateLimit({ limit: config.rateLimit, clients, onLimit });
     const turns = new Turns({ time: maxQueueTime, running: Math.max(2, Math.floor(dbPoolShort / 2)) });
     const sendTimeout = new SendTimeout({ timeout, onLimit, log });
     const isProxy = trustOf(config.trustProxy);
     const connections = new ConnectionLimit({ limits, isProxy: (address) => isProxy(address, 0), clients, onLimit });
     this.pipeline = new Pipeline({
-      ...{ log, onLimit, rateLimit, tracer: options.tracer, starting: options.starting },
+      ...{ log, onLimit, tracer: options.tracer, starting: options.starting },
       metrics: new RequestMetrics(metrics),
       corsOrigins: config.corsOrigins,
-      turns: { of: turns, addressOf },
+      limits: { turns, rateLimit, addressOf },
     });
     this.server = new HttpServer(this.pipeline.listener, (socket) => {
       const isAdmitted = connections.admits(socket);
@@ -90,7 +90,7 @@ export class Gate {
     const { limits, log, metrics } = this.#options;
     const sockets = new UpgradeGate(this.server.node, {
       routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
-      ...{ limits, callers, addressOf: this.addressOf, onLimit: this.onLimit },
+      ...{ limits, callers, onLimit: this.onLimit },
       ...{ clients: this.#clients, turns: this.#turns, rateLimit: this.#rateLimit },
       isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
       onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),

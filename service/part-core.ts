@@ -31,7 +31,7 @@ function pipelines({ application, rest, graphql, pages }: App, { log, onInternal
     auth: httpRoutes<HttpInterface>({ auth: pages.auth }, nothing),
   };
   const starting = httpRoutes<HttpEnvelope>({}, REST);
-  const unlimited = { log, starting, corsOrigins: [], rateLimit: null, turns: null, metrics: null };
+  const unlimited = { log, starting, corsOrigins: [], limits: null, metrics: null };
   return (served, callers, phases) => {
     const pipeline = new Pipeline({ ...unlimited, tracer: phases ?? null });
     pipeline.open(routes[served], { callers });

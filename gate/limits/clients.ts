@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { NETWORKS_PER_SITE, networkOf, siteOf } from "../../db/network.ts";
+import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
 import { KEY_PARAMETERS } from "../../identity/credentials.ts";
 import type { Metrics, Sample } from "../../telemetry/metrics.ts";
-import type { AddressReader } from "../pipeline/exchange.ts";
 
 /** What a client has open. */
 const HELD = ["connections", "sockets", "channels"] as const;
@@ -282,7 +281,6 @@ export type RateLimitOptions = {
   /** Requests per minute; 0 means no limit. */
   readonly limit: number;
   readonly clients: Clients;
-  readonly addressOf: AddressReader;
   onLimit?(setting: string, client: Client): void;
 };
 
@@ -310,28 +308,19 @@ export class RateLimit {
   }
 
   /**
-   * Counts a request; null without a limit. Health checks without a credential are exempt, and so are preflights, which the browser
-   * adds to the requests of a page.
+   * Counts a request of the client with this name; null without a limit. Health checks without a credential are exempt, and so are
+   * preflights, which the browser adds to the requests of a page.
    */
-  count(request: IncomingMessage, knownName: string | null): Taken | null {
-    if (this.#limit === 0) return null;
-    const { clients, addressOf } = this.#options;
-    return this.#take(clients.of(knownName ?? networkOf(addressOf(request))), isExempt(request) ? 0 : 1);
+  count(name: string, request: IncomingMessage): Taken | null {
+    return this.#take(name, isExempt(request) ? 0 : 1);
   }
 
-  /** Counts an operation on a socket from this network like `cost` requests, but never more than the limit; null without a limit. */
-  countOperation(network: Client, knownName: string | null, cost: number): Taken | null {
-    if (this.#limit === 0) return null;
-    return this.#take(
-      knownName === null ? network : this.#options.clients.of(knownName),
-      Math.max(1, Math.min(cost, this.#limit - 1)),
-    );
-  }
-
-  /** Counts what a request multiplies, such as its messages, like `cost` further requests. */
-  countMore(request: IncomingMessage, knownName: string | null, cost: number): Taken | null {
-    const { clients, addressOf } = this.#options;
-    return this.countOperation(clients.of(networkOf(addressOf(request))), knownName, cost);
+  /**
+   * Counts an operation on a socket, or what a request multiplies, such as its messages, like `cost` requests, but never more than the
+   * limit; null without a limit.
+   */
+  countMore(name: string, cost: number): Taken | null {
+    return this.#take(name, Math.max(1, Math.min(cost, this.#limit - 1)));
   }
 
   /** Headers of every response; names and values alternate. */
@@ -339,7 +328,9 @@ export class RateLimit {
     return ["X-RateLimit-Limit", String(this.#limit), "X-RateLimit-Remaining", String(remaining)];
   }
 
-  #take(client: Client, cost: number): Taken {
+  #take(name: string, cost: number): Taken | null {
+    if (this.#limit === 0) return null;
+    const client = this.#options.clients.of(name);
     const taken = client.take(this.#limit, cost);
     if (taken.isOver) this.#options.onLimit?.("RATE_LIMIT", client);
     return taken;

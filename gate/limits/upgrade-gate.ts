@@ -1,11 +1,10 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import { networkOf } from "../../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import type { HttpLimits } from "../limits.ts";
-import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/exchange.ts";
+import { ambiguityOf, requestIdOf } from "../pipeline/exchange.ts";
 import type { Routes } from "../pipeline/pipeline.ts";
 import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import { discard } from "./bulk.ts";
@@ -63,11 +62,9 @@ export type UpgradeGateOptions = {
   readonly callers: CallerResolver;
   /** Whether a page from this origin may connect; programs send no origin. */
   isAllowedOrigin(origin: string): boolean;
-  readonly addressOf: AddressReader;
   readonly clients: Clients;
   readonly turns: Turns;
-  /** Null when requests are not limited. */
-  readonly rateLimit: RateLimit | null;
+  readonly rateLimit: RateLimit;
   readonly onLimit?: LimitReport;
   onSocketError(error: Error): void;
 };
@@ -110,8 +107,9 @@ export class UpgradeGate {
     server.on("upgrade", (request, socket, head) => {
       // Until ws adds its own listener, a reset by the client would end the process.
       socket.on("error", options.onSocketError);
-      const network = networkOf(options.addressOf(request));
-      options.turns.add({ client: () => network, run: () => this.#handle(request, socket, head) });
+      const upgrade = { request, requestId: requestIdOf(request), identity: options.callers.identify(request) };
+      const client = () => upgrade.identity.network;
+      options.turns.add({ client, run: () => this.#handle(upgrade, socket, head) });
     });
     this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
   }
@@ -138,14 +136,13 @@ export class UpgradeGate {
     await Promise.all(closed);
   }
 
-  #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { rateLimit, callers } = this.#options;
-    const route = this.#options.routes.find(request.url!);
-    const identity = callers.identify(request);
-    const taken = rateLimit?.count(request, identity.knownName) ?? null;
-    const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const refusal = this.#refuse(request, route);
-    const upgrade = { request, requestId: requestIdOf(request), identity };
+  #handle(upgrade: UpgradeRequest, socket: Duplex, head: Buffer): void {
+    const { request, identity } = upgrade;
+    const { rateLimit, routes } = this.#options;
+    const route = routes.find(request.url!);
+    const taken = rateLimit.count(identity.client, request);
+    const limits = taken ? rateLimit.headersOf(taken) : [];
+    const refusal = this.#refuse(upgrade, route);
     if (taken?.isOver) reject(socket, tooMany(taken), limits);
     else if (refusal !== null || !route) reject(socket, refusal ?? problem("nothing here"), limits);
     else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, limits);
@@ -161,7 +158,7 @@ export class UpgradeGate {
   ): Promise<void> {
     try {
       // The limits may have been reached meanwhile.
-      const refusal = (await route.refuse!(upgrade)) ?? this.#refuse(upgrade.request, route);
+      const refusal = (await route.refuse!(upgrade)) ?? this.#refuse(upgrade, route);
       if (refusal === null) this.#open(upgrade, socket, head, route);
       else reject(socket, refusal, headers);
     } catch (error) {
@@ -171,8 +168,8 @@ export class UpgradeGate {
   }
 
   #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, route: SocketRoute): void {
-    const { request } = upgrade;
-    const client = this.#options.clients.of(networkOf(this.#options.addressOf(request)));
+    const { request, identity } = upgrade;
+    const client = this.#options.clients.of(identity.network);
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
       websocket.on("error", (error) => {
         this.#options.onSocketError(error);
@@ -191,8 +188,8 @@ export class UpgradeGate {
     });
   }
 
-  #refuse(request: IncomingMessage, route: SocketRoute | null): Problem | null {
-    const { isAllowedOrigin, addressOf } = this.#options;
+  #refuse({ request, identity }: UpgradeRequest, route: SocketRoute | null): Problem | null {
+    const { isAllowedOrigin } = this.#options;
     const limits = this.#options.limits();
     if (!this.#isOpen) return problem("service not ready", { state: "draining" });
     const ambiguity = ambiguityOf(request);
@@ -203,7 +200,7 @@ export class UpgradeGate {
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (route.protocol !== null && !offered.includes(route.protocol))
       return problem("invalid request", { message: `the socket must offer the sub-protocol ${route.protocol}` });
-    const client = this.#options.clients.of(networkOf(addressOf(request)));
+    const client = this.#options.clients.of(identity.network);
     if (!client.isFull("sockets", limits.wsMaxConnectionsPerAddress)) return null;
     this.#options.onLimit?.("address_sockets", client);
     return problem("too many connections of the address");
@@ -213,7 +210,7 @@ export class UpgradeGate {
     const { rateLimit } = this.#options;
     const refused = new IntervalCount(MINUTE);
     return (knownName, cost = 1) => {
-      const taken = rateLimit?.countOperation(client, knownName, cost) ?? null;
+      const taken = rateLimit.countMore(knownName ?? client.name, cost);
       if (!taken?.isOver) return null;
       if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
       return tooMany(taken);

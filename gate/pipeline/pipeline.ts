@@ -54,10 +54,8 @@ export type AlwaysOnInterface = HttpEnvelope & {
 export type PipelineOptions = {
   readonly log: Logger;
   readonly corsOrigins: readonly string[];
-  /** Null when requests are not limited. */
-  readonly rateLimit: RateLimit | null;
-  /** Shares the time of the process among the networks. Null: every request is handled at once. */
-  readonly turns: { readonly of: Turns; readonly addressOf: AddressReader } | null;
+  /** Null: requests are not limited, and every one is handled at once. */
+  readonly limits: { readonly turns: Turns; readonly rateLimit: RateLimit; readonly addressOf: AddressReader } | null;
   /** Until the service is ready, an envelope rejects the requests of its path. */
   readonly starting: Routes<HttpEnvelope | AlwaysOnInterface>;
   /** Called with the name of the setting whose limit has rejected a request. */
@@ -121,18 +119,18 @@ export class Pipeline {
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { log, metrics, starting, tracer, turns } = this.#options;
+    const { limits, log, metrics, starting, tracer } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
     if (tracer) notes.span = startSpan(tracer, request, requestId);
     const served = this.#routes?.find(url) ?? null;
     const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
-    const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
-    const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
+    const isAtOnce = limits === null || isAlwaysOn(served ?? starting.find(url));
+    const client = () => this.#clientOf(queued);
     if (hasBody(request)) readToEnd(request, response);
     response.once("close", () => {
-      if (!isAtOnce) turns.of.intake.answered(client, request.socket);
+      if (!isAtOnce) limits.turns.intake.answered(client, request.socket);
       const method = request.method!;
       const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
       const milliseconds = performance.now() - start;
@@ -149,7 +147,7 @@ export class Pipeline {
       else this.#refusals.add(client(), `${status} ${notes.code}`, write);
     });
     if (isAtOnce) this.#handle(queued);
-    else turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
+    else limits.turns.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
   }
 
   /** Refuses a request before anything is known about its sender. */
@@ -168,11 +166,10 @@ export class Pipeline {
     const { request, response, requestId, notes, served } = queued;
     // The client has closed the connection while it waited.
     if (response.destroyed) return;
-    const { rateLimit } = this.#options;
+    const { rateLimit, turns } = this.#options.limits ?? {};
     const identity = this.#identify(queued);
-    const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
-    const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const head = this.#headOf(queued, limits);
+    const taken = rateLimit?.count(this.#clientOf(queued), request) ?? null;
+    const head = this.#headOf(queued, taken ? rateLimit!.headersOf(taken) : []);
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
@@ -185,15 +182,14 @@ export class Pipeline {
         return envelope.reject({ request, response, head }, problem("overloaded"));
       if (served === null || identity === null) return this.#handleUnready({ request, response, head });
       const countMore = (knownName: string | null, cost: number) => {
-        const more = rateLimit?.countMore(request, knownName, cost);
+        const more = rateLimit?.countMore(knownName ?? identity.network, cost);
         if (more?.isOver) throw problem("too many requests", { retryAfter: more.retryAfter });
       };
       const exchange: Exchange = { request, response, head, identity, countMore };
-      const turns = this.#options.turns?.of;
       if (database && turns && hasBody(request)) {
         const { budget } = database;
-        const { network } = identity;
-        countBody(exchange, { network, client: identity.knownName ?? network, budget, turns });
+        const { network, client } = identity;
+        countBody(exchange, { network, client, budget, turns });
       }
       const handled = notes.span
         ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
@@ -207,6 +203,10 @@ export class Pipeline {
     const { request, served } = queued;
     if (served) queued.identity ??= this.#context!.callers.identify(request, served.hasFilters);
     return queued.identity;
+  }
+
+  #clientOf(queued: QueuedRequest): string {
+    return this.#identify(queued)?.client ?? networkOf(this.#options.limits!.addressOf(queued.request));
   }
 
   /** `limits` are the headers of the rate limit. */

@@ -39,8 +39,7 @@ async function serve(
   const pipeline = new Pipeline({
     log,
     corsOrigins: ["*"],
-    rateLimit: null,
-    turns: null,
+    limits: null,
     metrics: null,
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>({ health, tables: TABLES, graphql: GRAPHQL }, REST),
   });

@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { Clients, RateLimit } from "../../gate/limits/clients.ts";
 import { Turns } from "../../gate/limits/turns.ts";
 import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { Pipeline } from "../../gate/pipeline/pipeline.ts";
@@ -77,10 +78,10 @@ test.each([
     const pipeline = new Pipeline({
       log,
       corsOrigins: ["*"],
-      rateLimit: null,
-      // So slow that each request takes longer than a turn.
-      turns: {
-        of: new Turns({ time: 1, running: 2, now: () => (now += 100) }),
+      limits: {
+        // So slow that each request takes longer than a turn.
+        turns: new Turns({ time: 1, running: 2, now: () => (now += 100) }),
+        rateLimit: new RateLimit({ limit: 0, clients: new Clients() }),
         addressOf: () => "203.0.113.7",
       },
       onLimit: (setting) => limits.push(setting),

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { Clients } from "../../gate/limits/clients.ts";
+import { Clients, RateLimit } from "../../gate/limits/clients.ts";
 import { Turns } from "../../gate/limits/turns.ts";
 import { UpgradeGate } from "../../gate/limits/upgrade-gate.ts";
 import { Routes } from "../../gate/pipeline/pipeline.ts";
@@ -298,6 +298,7 @@ const HEARTBEAT = 60_000;
 /** A server without a service. */
 async function openGate(accept: (socket: WebSocket) => void = () => {}) {
   const server = createServer();
+  const clients = new Clients();
   const gate = new UpgradeGate(server, {
     routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept }]], null),
     limits: () => ({
@@ -309,10 +310,9 @@ async function openGate(accept: (socket: WebSocket) => void = () => {}) {
     heartbeat: HEARTBEAT,
     callers: anonymousCallers(),
     isAllowedOrigin: () => true,
-    addressOf: () => "",
-    clients: new Clients(),
+    clients,
     turns: new Turns({ time: 0, running: 2 }),
-    rateLimit: null,
+    rateLimit: new RateLimit({ limit: 0, clients }),
     onSocketError: () => {},
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
