@@ -1,7 +1,7 @@
 import type { Express, RequestHandler } from "express";
 import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
-import { type Destination, type Exchange, keepExchange, setHead } from "../gate/pipeline/exchange.ts";
+import { type Destination, type Exchange, setHead } from "../gate/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
 import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
@@ -33,7 +33,6 @@ export class ExpressInterface implements HttpInterface {
     const { request, response, head } = exchange;
     const app = this.#app;
     if (app === null) return this.reject(exchange, problem("no such path"));
-    if ("identity" in exchange) keepExchange(exchange);
     setHead(response, head);
     // Before the listener of the pipeline. Express sets `route` when it has found one.
     response.prependOnceListener("close", () => {

@@ -2,13 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { describeFault } from "../../config/config-error.ts";
-import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
+import type { Holding } from "../../db/admission/byte-budget.ts";
 import { parseNoting } from "../../db/exact-numbers.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
-import type { Turns } from "../limits/turns.ts";
 import type { HttpLimits } from "../limits.ts";
-import type { Exchange } from "./exchange.ts";
+import { type Exchange, exchangeOf } from "./exchange.ts";
 import { InvalidJson, parseJsonText } from "./json-text.ts";
 
 export type BodyLimits = Pick<Config, "bodyLimit"> & Pick<HttpLimits, "jsonMaxDepth">;
@@ -56,28 +55,15 @@ export const wrongMediaType = (type: string | undefined): string =>
 /** A body of so many bytes is not refused: an ordinary request waits for its turn at the database instead. */
 const SMALL = 16_384;
 
-type Shared = { readonly network: string; readonly client: string; readonly budget: ByteBudget; readonly turns: Turns };
-type Counted = Exchange & Shared;
-
-/** A field, not a WeakMap: its value refers to the request, and V8 would keep both until it collects the whole heap. */
-const COUNTED = Symbol("counted");
-type CountedRequest = IncomingMessage & { [COUNTED]?: Counted };
-const countedOf = (request: CountedRequest): Counted | undefined => request[COUNTED];
-
-/**
- * Counts the body of a request that has one, as it arrives, for the network of its client until the response has ended. When it is
- * complete, it waits for a turn of the network: reading it may take longer than the request itself.
- */
-export function countBody(exchange: Exchange, shared: Shared): void {
-  (exchange.request as CountedRequest)[COUNTED] = { ...exchange, ...shared };
-}
+/** Undefined if the body is not counted, also because the request has not passed the pipeline. */
+const countingOf = (request: IncomingMessage) => (exchangeOf(request) as Exchange | undefined)?.counting;
 
 /** What the body of this request holds; null if it is not counted. */
 function holdingOf(request: IncomingMessage): Holding | null {
-  const found = countedOf(request);
-  if (!found) return null;
-  const { budget, network, response } = found;
-  const holding = budget.hold(network, "bodies", response);
+  const counting = countingOf(request);
+  if (!counting) return null;
+  const { budget, identity, response } = counting;
+  const holding = budget.hold(identity.network, "bodies", response);
   if (response.destroyed) holding.close();
   response.once("close", () => holding.close());
   return holding;
@@ -89,12 +75,12 @@ function holdingOf(request: IncomingMessage): Holding | null {
  */
 export async function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const bytes = await receive(request, mostBytes);
-  await countedOf(request)?.identity.recheck();
+  await countingOf(request)?.identity.recheck();
   return bytes;
 }
 
 function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
-  const maxSize = Math.min(mostBytes, countedOf(request)?.budget.share ?? mostBytes);
+  const maxSize = Math.min(mostBytes, countingOf(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(problem("unsupported body", { message: "the body must be sent without Content-Encoding" }));
   if (Number(request.headers["content-length"] ?? 0) > maxSize) {
@@ -135,9 +121,9 @@ function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
       if (isOver) return;
       isOver = true;
       const whole = chunks.length === 1 ? chunks[0]! : await joined(request, chunks, size);
-      const found = countedOf(request);
+      const counting = countingOf(request);
       const run = () => resolve(whole);
-      if (found) found.turns.add({ client: () => found.client, run });
+      if (counting) counting.turns.add({ client: () => counting.identity.client, run });
       else run();
     });
     request.on("error", giveUp);
@@ -201,8 +187,8 @@ const UNCOUNTED = { network: "", bulk: new Bulk() };
 
 /** Where the parts of a body wait for their turn. */
 const readingOf = (request: IncomingMessage): { readonly network: string; readonly bulk: Bulk } => {
-  const found = countedOf(request);
-  return found ? { network: found.network, bulk: found.turns.bulk } : UNCOUNTED;
+  const counting = countingOf(request);
+  return counting ? { network: counting.identity.network, bulk: counting.turns.bulk } : UNCOUNTED;
 };
 
 /** Reads on after other work. Otherwise all that a fast client has sent, some megabytes, would be read in one turn of the event loop. */

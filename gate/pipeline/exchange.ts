@@ -2,13 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import express from "express";
-import { type Holder, Recipient } from "../../db/admission/byte-budget.ts";
+import { type ByteBudget, type Holder, Recipient } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Database } from "../../db/database.ts";
 import type { RequestContext } from "../../db/transaction/identity.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { OTHER } from "../../telemetry/metrics.ts";
 import type { Span } from "../../telemetry/span.ts";
+import type { Turns } from "../limits/turns.ts";
 
 /** What the interfaces find out about a request, for the log and the metrics. */
 export class RequestNotes {
@@ -39,6 +40,18 @@ export type Exchange = Destination & {
    * Throws Problem if they are too many.
    */
   countMore(knownName: string | null, cost: number): void;
+  /** Absent without a body, and where bodies are not counted. */
+  readonly counting?: Counting | undefined;
+};
+
+/**
+ * Counts a body as it arrives, for the network of its client until the response has ended. A complete one waits for a turn of its
+ * client: reading it may take longer than the request itself.
+ */
+type Counting = Pick<Destination, "response"> & {
+  readonly identity: RequestIdentity;
+  readonly budget: ByteBudget;
+  readonly turns: Turns;
 };
 
 /** Whether the request has a body, which may still be on its way. */
@@ -54,12 +67,12 @@ export function setHead(response: ServerResponse, { headers }: Head): void {
 const EXCHANGE = Symbol("exchange");
 type KeptRequest = IncomingMessage & { [EXCHANGE]?: Exchange };
 
-/** Makes the exchange available to Express handlers, which receive the request alone. */
+/** Makes the exchange available to those who receive the request alone. */
 export function keepExchange(exchange: Exchange): void {
   (exchange.request as KeptRequest)[EXCHANGE] = exchange;
 }
 
-/** The exchange of a request in an Express handler. */
+/** The exchange of a request that has passed the pipeline. */
 export const exchangeOf = (request: KeptRequest): Exchange => request[EXCHANGE]!;
 
 /** The identity of a request in an Express handler. */

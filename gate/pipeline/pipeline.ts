@@ -8,7 +8,7 @@ import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { RateLimit, Taken } from "../limits/clients.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
-import { countBody, readToEnd } from "./body.ts";
+import { readToEnd } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
 import {
   type AddressReader,
@@ -18,6 +18,7 @@ import {
   type Head,
   hasBody,
   isRefused,
+  keepExchange,
   RequestNotes,
   requestIdOf,
   setHead,
@@ -185,12 +186,10 @@ export class Pipeline {
         const more = rateLimit?.countMore(knownName ?? identity.network, cost);
         if (more?.isOver) throw problem("too many requests", { retryAfter: more.retryAfter });
       };
-      const exchange: Exchange = { request, response, head, identity, countMore };
-      if (database && turns && hasBody(request)) {
-        const { budget } = database;
-        const { network, client } = identity;
-        countBody(exchange, { network, client, budget, turns });
-      }
+      const counts = database && turns && hasBody(request);
+      const counting = counts ? { response, identity, budget: database.budget, turns } : undefined;
+      const exchange: Exchange = { request, response, head, identity, countMore, counting };
+      keepExchange(exchange);
       const handled = notes.span
         ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
         : served.handle(exchange);
