@@ -26,7 +26,7 @@ export type More = {
   readonly own?: OwnError;
   /** In place of that of the reason: a resource has its own code for a missing record. */
   readonly code?: RestCode;
-  /** Seconds after which a retry may succeed. */
+  /** Seconds after which a retry may succeed. Default for 429 and 503: RETRY_SECONDS. */
   readonly retryAfter?: number;
   /** Additional headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -50,6 +50,9 @@ export type More = {
   readonly detail?: string;
   readonly cause?: unknown;
 };
+
+/** `Retry-After` while the service starts, stops, is busy or has no database. */
+export const RETRY_SECONDS = 5;
 
 /** `"at most {max} bytes"` → `"max"` */
 type Blank<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Blank<Rest> : never;
@@ -82,6 +85,13 @@ export class Problem extends StacklessError {
 
   get code(): RestCode {
     return this.more.code ?? REASONS[this.reason][1];
+  }
+
+  /** The header Retry-After; empty without one. */
+  get retryHeaders(): Readonly<Record<string, string>> {
+    const isTemporary = this.status === 429 || this.status === 503;
+    const seconds = this.more.retryAfter ?? (isTemporary ? RETRY_SECONDS : null);
+    return seconds === null ? {} : { "Retry-After": String(seconds) };
   }
 }
 

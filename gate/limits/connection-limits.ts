@@ -4,7 +4,7 @@ import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { problem } from "../../problems/problem.ts";
 import type { HttpLimits } from "../limits.ts";
-import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
+import { closingResponse } from "../pipeline/response.ts";
 import type { Client, Clients } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 
@@ -21,12 +21,11 @@ type ConnectionLimitOptions = {
 
 type Limit = { readonly setting: string; readonly response: string };
 
-function rejection(setting: string, reason: "too many connections" | "too many connections of the address"): Limit {
-  const { status, code, message } = problem(reason);
-  return { setting, response: closingResponse(status, code, message, ["Retry-After", RETRY_SECONDS]) };
-}
-const IN_TOTAL = rejection("MAX_CONNECTIONS", "too many connections");
-const PER_ADDRESS = rejection("address_connections", "too many connections of the address");
+const IN_TOTAL = { setting: "MAX_CONNECTIONS", response: closingResponse(problem("too many connections")) };
+const PER_ADDRESS = {
+  setting: "address_connections",
+  response: closingResponse(problem("too many connections of the address")),
+};
 
 /** Rejected connections that may stay open until their clients have read the reason. Others are closed at once. */
 const MAX_REJECTING = 100;

@@ -6,7 +6,7 @@ import { type Problem, problem } from "../../problems/problem.ts";
 import type { HttpLimits } from "../limits.ts";
 import { ambiguityOf, requestIdOf } from "../pipeline/exchange.ts";
 import type { Routes } from "../pipeline/pipeline.ts";
-import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
+import { closingResponse } from "../pipeline/response.ts";
 import { discard } from "./bulk.ts";
 import { type Client, type Clients, IntervalCount, type RateLimit, type Taken } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
@@ -265,8 +265,7 @@ export class UpgradeGate {
 const tooMany = ({ retryAfter }: Taken) => problem("too many requests", { retryAfter });
 
 /** In `headers`, names and values alternate. The reason is for programs: browsers do not show it. */
-function reject(socket: Duplex, { status, code, message, more }: Problem, headers: readonly string[]): void {
-  const retry = status === 503 || status === 429 ? ["Retry-After", String(more.retryAfter ?? RETRY_SECONDS)] : [];
+function reject(socket: Duplex, refusal: Problem, headers: readonly string[]): void {
   // Closes both directions: a client that never closes its own would keep the connection open.
-  socket.end(closingResponse(status, code, message, [...headers, ...retry]), () => socket.destroy());
+  socket.end(closingResponse(refusal, headers), () => socket.destroy());
 }

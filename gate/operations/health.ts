@@ -1,9 +1,8 @@
 import { type Advice, countsOf, lineOf, sentenceOf } from "../../db/findings/finding.ts";
 import { within } from "../../db/repeat.ts";
-import { problem } from "../../problems/problem.ts";
+import { problem, RETRY_SECONDS } from "../../problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, ServiceState } from "../pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../pipeline/response.ts";
 import { type OperatorAccess, refusalForOperators } from "./operator.ts";
 
 export type Health = {

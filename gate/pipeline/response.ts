@@ -1,11 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { CancelSignal } from "../../db/wire/connection.ts";
+import type { Problem } from "../../problems/problem.ts";
 
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
-
-/** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
-export const RETRY_SECONDS = "5";
 
 /** Maximum bytes of a body that is sent as text, in one write with the head: copying it costs less than a second write. */
 const ONE_WRITE = 16_384;
@@ -52,13 +50,10 @@ export function endAndFree(response: ServerResponse, body: Buffer): void {
  * The text of an error response that is written to the socket itself, which is closed afterwards. In `headers`, names and values
  * alternate.
  */
-export function closingResponse(
-  status: number,
-  code: string,
-  message: string,
-  headers: readonly string[] = [],
-): string {
-  return closingText(status, headers, JSON.stringify({ error: { code, message } }));
+export function closingResponse(problem: Problem, headers: readonly string[] = []): string {
+  const { status, code, message, retryHeaders } = problem;
+  const all = [...headers, ...Object.entries(retryHeaders).flat()];
+  return closingText(status, all, JSON.stringify({ error: { code, message } }));
 }
 
 /** The same with any body, which is JSON or empty. */

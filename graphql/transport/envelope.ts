@@ -1,7 +1,7 @@
 import { codingOf, compress } from "../../gate/pipeline/compression.ts";
 import type { Destination } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
-import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
+import { sendText } from "../../gate/pipeline/response.ts";
 import type { Problem } from "../../problems/problem.ts";
 import { codeOf } from "../execute/error-codes.ts";
 
@@ -52,11 +52,10 @@ export function writeResult(data: string | null, errors: readonly unknown[] | un
 
 /** The answer to a request that is refused. */
 export function refusalOf(problem: Problem, { response, head }: Destination): Answer {
-  const { status, message, more } = problem;
+  const { status, message } = problem;
   const code = codeOf(problem);
   head.notes.code = code;
-  const headers: string[] = [];
-  if (status === 503 || status === 429) headers.push("Retry-After", String(more.retryAfter ?? RETRY_SECONDS));
+  const headers = Object.entries(problem.retryHeaders).flat();
   if (status === 401 && !response.hasHeader("WWW-Authenticate")) headers.push("WWW-Authenticate", "Bearer");
   return { ...refusal(status, code, message), headers };
 }

@@ -4,8 +4,8 @@ import { badge, documentOf, html, PAGE_POLICY } from "../../gate/pages/html.ts";
 import { type IconName, icon } from "../../gate/pages/icons.ts";
 import { byMethod } from "../../gate/pipeline/express.ts";
 import type { ServiceState } from "../../gate/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { docsOf } from "../../pages/documents.ts";
+import { RETRY_SECONDS } from "../../problems/problem.ts";
 import { contentHandler } from "../../rest-gateway/conventions/conditional.ts";
 import type { Base } from "../../service/part.ts";
 import { LIST, listGroups, listOf } from "./contents.ts";
@@ -59,7 +59,7 @@ export function startPage(base: Base): Router {
     if (base.state() === "ready") {
       await contentHandler(content)(request, response, next);
     } else {
-      const unavailable = { ...content.headers, "Cache-Control": "no-store", "Retry-After": RETRY_SECONDS };
+      const unavailable = { ...content.headers, "Cache-Control": "no-store", "Retry-After": String(RETRY_SECONDS) };
       response.status(503).set(unavailable).type(content.type).send(content.text);
     }
   };

@@ -1,6 +1,6 @@
 import type { Destination } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
-import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
+import { sendText } from "../../gate/pipeline/response.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { REASONS, type Reason } from "../../problems/reasons.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
@@ -126,12 +126,10 @@ export function wireErrorOf(refused: Problem): {
 /** Sends an error in the format of the version that the client has asked for. */
 export function sendAuthProblem({ request, response, head }: Destination, refused: Problem): void {
   const { code, status, message } = wireErrorOf(refused);
-  const { members, ...more } = refused.more;
-  const retryAfter = more.retryAfter ?? (status === 503 ? RETRY_SECONDS : null);
+  const { members } = refused.more;
   head.notes.code = code;
   const headers = [...head.headers, "Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"];
-  headers.push("X-Sb-Error-Code", code);
-  if (retryAfter !== null) headers.push("Retry-After", String(retryAfter));
+  headers.push("X-Sb-Error-Code", code, ...Object.entries(refused.retryHeaders).flat());
   const asked = String(request.headers[VERSION_HEADER.toLowerCase()] ?? "");
   const isNew = asked >= VERSION;
   if (isNew) headers.push(VERSION_HEADER, VERSION);

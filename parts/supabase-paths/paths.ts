@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
 import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../../gate/pipeline/pipeline.ts";
-import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import { STORAGE, StorageServer } from "./storage-server.ts";
 
@@ -17,13 +16,12 @@ export const ENVELOPE: HttpEnvelope = {
     const body = isStorage
       ? { statusCode: String(status), error: code, message }
       : { errors: [{ message, extensions: { code } }] };
-    const retryAfter = refused.more.retryAfter ?? (status === 503 ? RETRY_SECONDS : null);
     response.writeHead(status, [
       ...head.headers,
       ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store", "Vary", "Origin"],
       ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
       ...(refused.more.allow ? ["Allow", refused.more.allow.join(", ")] : []),
-      ...(retryAfter === null ? [] : ["Retry-After", String(retryAfter)]),
+      ...Object.entries(refused.retryHeaders).flat(),
     ]);
     response.end(JSON.stringify(body));
     if (!request.complete) request.resume();

@@ -1,10 +1,9 @@
-import { RETRY_SECONDS } from "../../gate/pipeline/response.ts";
 import { problem } from "../../problems/problem.ts";
 
 export const taskHasEnded = (status: string) =>
   problem("task has ended", { ended: status === "cancelled" ? "been cancelled" : status });
 
-export const tooManyTasks = (max: number) => problem("too many tasks", { max, retryAfter: Number(RETRY_SECONDS) });
+export const tooManyTasks = (max: number) => problem("too many tasks", { max });
 
 export const ownStorageFull = (max: number) => problem("own storage full", { max, retryAfter: STORAGE_RETRY_SECONDS });
 

@@ -1,5 +1,5 @@
 import type { Destination } from "../../gate/pipeline/exchange.ts";
-import { RETRY_SECONDS, sendText } from "../../gate/pipeline/response.ts";
+import { sendText } from "../../gate/pipeline/response.ts";
 import { type Fault, isRefusal, type More, type Problem, problem } from "../../problems/problem.ts";
 import type { RestCode } from "../../problems/reasons.ts";
 import { replaced } from "./headers.ts";
@@ -56,7 +56,6 @@ export function problemHeaders({ status, headers = {} }: RestProblem): string[] 
   return [
     ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"],
     ...(status === 401 && !("WWW-Authenticate" in headers) ? ["WWW-Authenticate", "Bearer"] : []),
-    ...(status === 503 && !("Retry-After" in headers) ? ["Retry-After", RETRY_SECONDS] : []),
     ...Object.entries(headers).flat(),
   ];
 }
@@ -77,13 +76,13 @@ export function rejectRest({ request, response, head }: Destination, problem: Pr
 /** The response of the REST conventions to a problem. */
 export function restAnswer(problem: Problem): RestProblem {
   const { status, message, more } = problem;
-  const { own, hint, raisedDetail: detail, faults, members, retryAfter, scheme } = more;
+  const { own, hint, raisedDetail: detail, faults, members, scheme } = more;
   const code = own?.code ?? problem.code;
   // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
   const challenge = scheme === "Basic" ? BASIC : challengeOf(code);
   const headers = {
     ...(status === 401 && isRefusal(problem) && { "WWW-Authenticate": challenge }),
-    ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }),
+    ...problem.retryHeaders,
     ...(more.allow && { Allow: more.allow.join(", ") }),
     ...more.headers,
   };

@@ -140,7 +140,7 @@ export function tableAnswer(problem: Problem): TableProblem {
   const message = text === undefined ? problem.message : filled(text, more);
   const headers = {
     ...(isRefusal(problem) && text === undefined && restAnswer(problem).headers),
-    ...retryHeaders(more.retryAfter),
+    ...problem.retryHeaders,
     ...(more.allow && { Allow: more.allow.join(",") }),
     ...more.headers,
   };
@@ -156,9 +156,6 @@ function ofToken({ part, message }: NonNullable<Problem["more"]["fault"]>): Tabl
     headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${message}"` },
   };
 }
-
-export const retryHeaders = (seconds: number | undefined): Record<string, string> =>
-  seconds === undefined ? {} : { "Retry-After": String(seconds) };
 
 // Malformed input.
 

@@ -23,7 +23,6 @@ import { Problem, problem } from "../../../problems/problem.ts";
 import {
   badRaise,
   notSingular,
-  retryHeaders,
   type TableProblem,
   tableAnswer,
   tooManyAffected,
@@ -104,7 +103,7 @@ function fromDatabase(raised: DatabaseError, status: number, context: ProblemCon
   const hint = refused.length > 1 && !isOfValue(raised) ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised, context) ? detail : undefined, refused, own);
   const retryAfter = retryAfterOf(raised);
-  const headers = retryAfter === undefined ? null : { headers: retryHeaders(retryAfter) };
+  const headers = retryAfter === undefined ? null : { headers: { "Retry-After": String(retryAfter) } };
   const fields = fieldsOf(raised, context);
   return { status, code, message, details, ...headers, ...(hint !== undefined && { hint }), ...fields };
 }

@@ -68,6 +68,16 @@ describe("a client that disconnects", () => {
   });
 });
 
+test("a trigger that refuses too many changes, without a time, is 429 with Retry-After", async () => {
+  await sql(`
+    create function slow_down() returns trigger language plpgsql as
+      $$ begin raise sqlstate 'PT429' using message = 'too many changes'; end $$;
+    create trigger slow_down before update on users for each row execute function slow_down()`);
+  const { status, headers } = await api("PATCH /users/1", { body: { age: 37 } });
+  expect([status, headers.get("retry-after")]).toEqual([429, "5"]);
+  await sql("drop trigger slow_down on users; drop function slow_down()");
+});
+
 describe("while statements are slow", () => {
   let received: Awaited<ReturnType<typeof failure>>[];
   beforeAll(async () => {
