@@ -152,8 +152,6 @@ export class Client {
   networks = 0;
   /** For the ledger: what it was granted since the last exchange. */
   unshared = 0;
-  /** For the ledger: whether the next exchange includes it. */
-  isListed = false;
   readonly #shared: Shared;
   readonly #rates: Partial<Record<Rate, IntervalCount>> = {};
   /** Requests that may follow, at the time `#at`; a new client has the whole limit. */

@@ -31,8 +31,6 @@ for i, key in ipairs(KEYS) do
 end
 return left`);
 
-type Listed = { readonly client: Client; readonly limit: number };
-
 /**
  * RATE_LIMIT over all processes on one Valkey or Redis. A process decides alone, with what it knows of the client, so no request
  * waits. It then tells the server what it has granted, of all clients together every few milliseconds, and learns what the others
@@ -40,7 +38,8 @@ type Listed = { readonly client: Client; readonly limit: number };
  */
 export class SharedRates implements RateLedger {
   readonly #redis: Redis;
-  #listed: Listed[] = [];
+  /** The clients of the next exchange, and their limits. */
+  readonly #listed = new Map<Client, number>();
   /** Until the exchange has ended: only one at a time, and the next one has whatever came meanwhile. */
   #timer: NodeJS.Timeout | null = null;
 
@@ -54,32 +53,27 @@ export class SharedRates implements RateLedger {
       client.unshared = 0;
       return;
     }
-    if (client.isListed) return;
-    client.isListed = true;
-    this.#listed.push({ client, limit });
+    this.#listed.set(client, limit);
     this.#timer ??= setTimeout(() => this.#exchange(), INTERVAL).unref();
   }
 
   async #exchange(): Promise<void> {
-    const listed = this.#listed;
-    this.#listed = [];
+    const listed = [...this.#listed];
+    this.#listed.clear();
     const calls = Array.from({ length: Math.ceil(listed.length / MAX_PER_CALL) }, (_, i) =>
       this.#take(listed.slice(i * MAX_PER_CALL, (i + 1) * MAX_PER_CALL)),
     );
     await Promise.all(calls);
-    this.#timer = this.#listed.length > 0 ? setTimeout(() => this.#exchange(), INTERVAL).unref() : null;
+    this.#timer = this.#listed.size > 0 ? setTimeout(() => this.#exchange(), INTERVAL).unref() : null;
   }
 
-  async #take(listed: readonly Listed[]): Promise<void> {
-    const keys = listed.map(({ client }) => `${this.#redis.prefix}:rate:${client.name}`);
-    const values = listed.flatMap(({ client, limit }) => [limit, client.unshared, client.left(limit)].map(String));
-    for (const { client } of listed) {
-      client.isListed = false;
-      client.unshared = 0;
-    }
+  async #take(listed: readonly (readonly [Client, limit: number])[]): Promise<void> {
+    const keys = listed.map(([client]) => `${this.#redis.prefix}:rate:${client.name}`);
+    const values = listed.flatMap(([client, limit]) => [limit, client.unshared, client.left(limit)].map(String));
+    for (const [client] of listed) client.unshared = 0;
     try {
       const left = (await this.#redis.run(TAKE, keys, values)) as string[];
-      for (const [i, { client, limit }] of listed.entries()) client.learn(Number(left[i]), limit);
+      for (const [i, [client, limit]] of listed.entries()) client.learn(Number(left[i]), limit);
     } catch {
       // The connection is lost, which is in the log: this process goes on alone.
     }
