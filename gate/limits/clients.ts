@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
 import { KEY_PARAMETERS } from "../../identity/credentials.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import type { Metrics, Sample } from "../../telemetry/metrics.ts";
 
 /** What a client has open. */
@@ -12,7 +13,7 @@ const RATES = ["messages", "joins"] as const;
 type Rate = (typeof RATES)[number];
 
 /** The state of RATE_LIMIT after a request or operation. */
-export type Taken = {
+type Taken = {
   readonly isOver: boolean;
   /** Requests that may follow immediately. */
   readonly remaining: number;
@@ -282,6 +283,11 @@ export type RateLimitOptions = {
   onLimit?(setting: string, client: Client): void;
 };
 
+/** The headers of each response to a request, names and values alternating, and why it is refused, or null. */
+export type CountedRequest = { readonly headers: readonly string[]; readonly refusal: Problem | null };
+
+export const NOT_COUNTED: CountedRequest = { headers: [], refusal: null };
+
 /**
  * Limits the requests and the operations on WebSockets of a known caller, or else of a network. The first request of a caller counts
  * for the network, and so does every request without a valid credential, so that a flood of them is limited before it costs a query.
@@ -306,32 +312,28 @@ export class RateLimit {
   }
 
   /**
-   * Counts a request of the client with this name; null without a limit. Health checks without a credential are exempt, and so are
-   * preflights, which the browser adds to the requests of a page.
+   * Counts a request of the client with this name. Health checks without a credential are exempt, and so are preflights, which the
+   * browser adds to the requests of a page.
    */
-  count(name: string, request: IncomingMessage): Taken | null {
-    return this.#take(name, isExempt(request) ? 0 : 1);
+  count(name: string, request: IncomingMessage): CountedRequest {
+    return this.#count(name, isExempt(request) ? 0 : 1);
   }
 
   /**
    * Counts an operation on a socket, or what a request multiplies, such as its messages, like `cost` requests, but never more than the
-   * limit; null without a limit.
+   * limit. Returns why it is refused, or null.
    */
-  countMore(name: string, cost: number): Taken | null {
-    return this.#take(name, Math.max(1, Math.min(cost, this.#limit - 1)));
+  countMore(name: string, cost: number): Problem | null {
+    return this.#count(name, Math.max(1, Math.min(cost, this.#limit - 1))).refusal;
   }
 
-  /** Headers of every response; names and values alternate. */
-  headersOf({ remaining }: Taken): string[] {
-    return ["X-RateLimit-Limit", String(this.#limit), "X-RateLimit-Remaining", String(remaining)];
-  }
-
-  #take(name: string, cost: number): Taken | null {
-    if (this.#limit === 0) return null;
+  #count(name: string, cost: number): CountedRequest {
+    if (this.#limit === 0) return NOT_COUNTED;
     const client = this.#options.clients.of(name);
-    const taken = client.take(this.#limit, cost);
-    if (taken.isOver) this.#options.onLimit?.("RATE_LIMIT", client);
-    return taken;
+    const { isOver, remaining, retryAfter } = client.take(this.#limit, cost);
+    if (isOver) this.#options.onLimit?.("RATE_LIMIT", client);
+    const headers = ["X-RateLimit-Limit", String(this.#limit), "X-RateLimit-Remaining", String(remaining)];
+    return { headers, refusal: isOver ? problem("too many requests", { retryAfter }) : null };
   }
 }
 

@@ -8,7 +8,7 @@ import { ambiguityOf, requestIdOf } from "../pipeline/exchange.ts";
 import type { Routes } from "../pipeline/pipeline.ts";
 import { closingResponse } from "../pipeline/response.ts";
 import { discard } from "./bulk.ts";
-import { type Client, type Clients, IntervalCount, type RateLimit, type Taken } from "./clients.ts";
+import { type Client, type Clients, IntervalCount, type RateLimit } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import { type MessageListener, receiveMessages } from "./socket-messages.ts";
 import { spreadOut } from "./spread.ts";
@@ -140,12 +140,10 @@ export class UpgradeGate {
     const { request, identity } = upgrade;
     const { rateLimit, routes } = this.#options;
     const route = routes.find(request.url!);
-    const taken = rateLimit.count(identity.client, request);
-    const limits = taken ? rateLimit.headersOf(taken) : [];
-    const refusal = this.#refuse(upgrade, route);
-    if (taken?.isOver) reject(socket, tooMany(taken), limits);
-    else if (refusal !== null || !route) reject(socket, refusal ?? problem("nothing here"), limits);
-    else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, limits);
+    const { headers, refusal: overLimit } = rateLimit.count(identity.client, request);
+    const refusal = overLimit ?? this.#refuse(upgrade, route);
+    if (refusal !== null || !route) reject(socket, refusal ?? problem("nothing here"), headers);
+    else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, headers);
     else this.#open(upgrade, socket, head, route);
   }
 
@@ -193,7 +191,7 @@ export class UpgradeGate {
     const limits = this.#options.limits();
     if (!this.#isOpen) return problem("service not ready", { state: "draining" });
     const ambiguity = ambiguityOf(request);
-    if (ambiguity !== null) return problem("invalid request", { message: ambiguity });
+    if (ambiguity !== null) return ambiguity;
     if (!route) return problem("nothing here");
     const { origin } = request.headers;
     if (origin !== undefined && !isAllowedOrigin(origin)) return problem("foreign page");
@@ -210,10 +208,9 @@ export class UpgradeGate {
     const { rateLimit } = this.#options;
     const refused = new IntervalCount(MINUTE);
     return (knownName, cost = 1) => {
-      const taken = rateLimit.countMore(knownName ?? client.name, cost);
-      if (!taken?.isOver) return null;
-      if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
-      return tooMany(taken);
+      const refusal = rateLimit.countMore(knownName ?? client.name, cost);
+      if (refusal !== null && refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
+      return refusal;
     };
   }
 
@@ -261,8 +258,6 @@ export class UpgradeGate {
     }
   }
 }
-
-const tooMany = ({ retryAfter }: Taken) => problem("too many requests", { retryAfter });
 
 /** In `headers`, names and values alternate. The reason is for programs: browsers do not show it. */
 function reject(socket: Duplex, refusal: Problem, headers: readonly string[]): void {

@@ -7,6 +7,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Database } from "../../db/database.ts";
 import type { RequestContext } from "../../db/transaction/identity.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
+import { type Problem, problem } from "../../problems/problem.ts";
 import { OTHER } from "../../telemetry/metrics.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Turns } from "../limits/turns.ts";
@@ -136,13 +137,14 @@ const SINGLE_HEADERS = new Set(["host", "authorization"]);
  * Why a proxy may read this request differently: two Host or two Authorization headers, or a URL with a host
  * (`GET http://elsewhere/graphql`). Null for every other request.
  */
-export function ambiguityOf({ rawHeaders, url = "/" }: IncomingMessage): string | null {
-  if (!url.startsWith("/") && url !== "*") return "the request must name a path, not a URL with a host";
+export function ambiguityOf({ rawHeaders, url = "/" }: IncomingMessage): Problem | null {
+  const ambiguous = (message: string) => problem("invalid request", { message });
+  if (!url.startsWith("/") && url !== "*") return ambiguous("the request must name a path, not a URL with a host");
   const seen = new Set<string>();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase();
     if (!SINGLE_HEADERS.has(name)) continue;
-    if (seen.has(name)) return `the header ${name} must not be sent twice`;
+    if (seen.has(name)) return ambiguous(`the header ${name} must not be sent twice`);
     seen.add(name);
   }
   return null;

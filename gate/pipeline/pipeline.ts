@@ -5,7 +5,7 @@ import { networkOf } from "../../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
-import type { RateLimit, Taken } from "../limits/clients.ts";
+import { NOT_COUNTED, type RateLimit } from "../limits/clients.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
 import { readToEnd } from "./body.ts";
@@ -169,22 +169,22 @@ export class Pipeline {
     if (response.destroyed) return;
     const { rateLimit, turns } = this.#options.limits ?? {};
     const identity = this.#identify(queued);
-    const taken = rateLimit?.count(this.#clientOf(queued), request) ?? null;
-    const head = this.#headOf(queued, taken ? rateLimit!.headersOf(taken) : []);
+    const { headers, refusal } = rateLimit?.count(this.#clientOf(queued), request) ?? NOT_COUNTED;
+    const head = this.#headOf(queued, headers);
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () => {
       const envelope = this.#envelopeOf(queued);
-      const rejection = rejectionOf(request, taken);
+      const rejection = refusal ?? ambiguityOf(request);
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       const { database } = this.#context ?? {};
       if (database && served?.needsDatabase && isRefused(database, identity!))
         return envelope.reject({ request, response, head }, problem("overloaded"));
       if (served === null || identity === null) return this.#handleUnready({ request, response, head });
       const countMore = (knownName: string | null, cost: number) => {
-        const more = rateLimit?.countMore(knownName ?? identity.network, cost);
-        if (more?.isOver) throw problem("too many requests", { retryAfter: more.retryAfter });
+        const refused = rateLimit?.countMore(knownName ?? identity.network, cost);
+        if (refused) throw refused;
       };
       const counts = database && turns && hasBody(request);
       const counting = counts ? { response, identity, budget: database.budget, turns } : undefined;
@@ -245,13 +245,6 @@ export class Pipeline {
 
 const isAlwaysOn = (found: HttpEnvelope | AlwaysOnInterface): found is AlwaysOnInterface =>
   "isAlwaysOn" in found && found.isAlwaysOn;
-
-/** Why a request is rejected before its interface receives it. */
-function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | null {
-  if (taken?.isOver) return problem("too many requests", { retryAfter: taken.retryAfter });
-  const ambiguity = ambiguityOf(request);
-  return ambiguity === null ? null : problem("invalid request", { message: ambiguity });
-}
 
 const CLOSE = ["Connection", "close"] as const;
 
