@@ -178,19 +178,20 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   /** After an internal error, the batch is tried again for its subscribers apart. */
   async #process(group: WatchGroup<W, Shared>, changes: readonly Change[]): Promise<void> {
     const { watches } = group;
+    let isAsking = false;
     try {
       const { ended, decided, ask } = watches.decide(changes);
       for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
       await this.#deliver(group, decided);
       if (ask === null) return;
-      group.startAsking();
+      isAsking = true;
       const { results, undecided } = await ask(this.#rights.checker.inquiry("together"));
       this.#setApart(undecided, group);
       await this.#deliver(group, results);
     } catch (error) {
       this.#report(error);
       this.#setApart(
-        [...watches].filter((watch) => !group.isAsking || watches.isOpen(watch)),
+        [...watches].filter((watch) => !isAsking || watches.isOpen(watch)),
         group,
       );
     }
@@ -204,10 +205,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     const end = found.results.findIndex(timeoutOf);
     await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));
     const slow = found.results[end] && timeoutOf(found.results[end])!.watch;
-    if (slow && group.watches.has(slow)) {
-      const position = end === 0 ? group.positionOf(slow) : group.positionAfter(slow, changes[end - 1]!.position);
-      this.#end(slow, tooSlow(slow), position);
-    }
+    if (slow && group.watches.has(slow)) this.#end(slow, tooSlow(slow));
     const [watch] = group.watches;
     if (inquiry.wasDifficult && watch) apart.remaining = this.#difficulties.note(watch);
     else apart.remaining -= changes.length;

@@ -7,7 +7,7 @@ import { type ChangeReader, feedGap } from "../changes/reader.ts";
 import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
-import { type ChangeVisibility, onlyOf, type VisibleChange, type Watch } from "../rights/watch.ts";
+import { type ChangeVisibility, type Failure, onlyOf, type VisibleChange, type Watch } from "../rights/watch.ts";
 import type { Subscribed } from "./subscriber.ts";
 
 /** The client for which the delivery of all changes counts. */
@@ -48,10 +48,8 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
   readonly apart: Apart | null;
   /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
   delivered: Start | null = null;
-  /** See `startAsking`. */
-  isAsking = false;
-  /** While changes are delivered: everything up to `position` has been, and the next change to these subscribers; null before. */
-  #progress: { readonly position: Position; readonly next: Position; readonly reached: Set<object> } | null = null;
+  /** While changes are delivered, the last change that each subscriber has got, if it has got one. */
+  readonly #reached = new Map<object, Position>();
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
 
@@ -72,12 +70,6 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
     if (this.watches.size === 0) this.reader.close();
   }
 
-  /** The changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
-  startAsking(): void {
-    this.isAsking = true;
-    this.#progress = null;
-  }
-
   /** Gives a change to all subscribers that see it. In between, requests are handled. */
   async deliver(
     { change, visible, failures }: ChangeVisibility<W>,
@@ -88,12 +80,13 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
     for (let from = 0; from < subscribers.length; from += PART) {
       const pause = pieces.next(CHANGES);
       if (pause) await pause;
-      const part = subscribers.slice(from, from + PART);
-      for (const seen of part) this.#give(seen, shared, change, events);
-      this.#note(change, part, from + PART >= subscribers.length);
+      for (const seen of subscribers.slice(from, from + PART)) this.#give(seen, shared, change, events);
     }
-    for (const { watch, error } of failures)
-      this.#try(watch, change, () => watch.subscriber.fail(watch, error), events);
+    const fail = ({ watch, error }: Failure<W>) => {
+      watch.subscriber.fail(watch, error);
+      this.#reached.set(watch.subscriber, change.position);
+    };
+    for (const failure of failures) this.#try(failure.watch, change, () => fail(failure), events);
   }
 
   #give(seen: readonly VisibleChange<W>[], shared: Shared, change: Change, events: GroupEvents<W>): void {
@@ -101,8 +94,9 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
     const { lsn, index } = change.position;
     const give = () => {
       const ready = watch.subscriber.untilReady();
-      if (ready) events.onPause(watch, this.positionAfter(watch, { lsn, index: index - 1 }), ready);
-      else watch.subscriber.receive(seen, shared, this.positionAfter(watch, change.position));
+      if (ready) return events.onPause(watch, this.#positionAfter(watch, { lsn, index: index - 1 }), ready);
+      watch.subscriber.receive(seen, shared, this.#positionAfter(watch, change.position));
+      this.#reached.set(watch.subscriber, change.position);
     };
     this.#try(watch, change, give, events);
   }
@@ -121,40 +115,21 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
     }
   }
 
-  /** A part of the subscribers that see a change has got it. */
-  #note({ position: next }: Change, part: readonly (readonly VisibleChange<W>[])[], isLast: boolean): void {
-    const position = isLast ? next : (this.#progress?.position ?? this.delivered!);
-    const reached = isLast || this.#progress?.next !== next ? new Set<object>() : this.#progress.reached;
-    if (!isLast) for (const [seen] of part) reached.add(seen!.watch.subscriber);
-    this.#progress = { position, next, reached };
-  }
-
   finishBatch(): void {
     this.delivered = null;
-    this.isAsking = false;
-    this.#progress = null;
+    this.#reached.clear();
   }
 
   /** Every change up to here that the watch sees has been delivered to it. */
   positionOf(watch: W): Start {
     const start = this.#starts.get(watch);
-    const delivered = this.#deliveredTo(watch);
+    const delivered = this.#reached.get(watch.subscriber) ?? this.delivered ?? this.reader.position;
     if (!start || comparePositions(start, delivered) <= 0) return withSnapshot(delivered, start);
     return start;
   }
 
-  #deliveredTo(watch: W): Start {
-    if (this.delivered === null) return this.reader.position;
-    const isOpen = !this.apart?.isAlone && this.watches.isOpen(watch);
-    if (this.isAsking && !isOpen) return this.reader.position;
-    // Those that Postgres decides get nothing before it is asked.
-    if (this.#progress === null || (isOpen && !this.isAsking)) return this.delivered;
-    const { position, next, reached } = this.#progress;
-    return reached.has(watch.subscriber) ? next : position;
-  }
-
   /** The position after a change that was delivered to the watch. */
-  positionAfter(watch: W, position: Start): Start {
+  #positionAfter(watch: W, position: Start): Start {
     return withSnapshot(position, this.#starts.get(watch));
   }
 
