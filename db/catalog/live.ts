@@ -35,8 +35,6 @@ export class LiveCatalog {
   #current: Catalog | null = null;
   /** Of the text of the current catalog, which takes a megabyte. */
   #digest: string | null = null;
-  /** When the last read started. */
-  #readAt = 0;
   /** Reads so far, and the seconds that the last one took. */
   readonly loads = { succeeded: 0, failed: 0, seconds: 0 };
 
@@ -65,8 +63,7 @@ export class LiveCatalog {
    */
   async refreshIfStale(): Promise<boolean> {
     const before = this.current;
-    if (this.#reads.isPending) await this.#reads.settled();
-    else if (Date.now() - this.#readAt >= FRESH) await this.#reads.now();
+    await this.#reads.recent(FRESH);
     return this.current !== before;
   }
 
@@ -111,7 +108,6 @@ export class LiveCatalog {
 
   async #read(): Promise<void> {
     const start = performance.now();
-    this.#readAt = Date.now();
     const text = await readCatalog(this.#options.pool, this.#options);
     this.loads.seconds = (performance.now() - start) / 1000;
     this.loads.succeeded++;

@@ -46,8 +46,6 @@ export class Publication {
   readonly #options: PublicationOptions;
   readonly #runs: Debounced;
   #hasRead = false;
-  /** When the last run began that has ended. */
-  #ranAt = 0;
   /** Statements so far that may have changed the publication, or a table. */
   #writes = 0;
   /** By table: null for those that are published. Tables that callers may not read are missing. */
@@ -65,7 +63,7 @@ export class Publication {
 
   constructor(options: PublicationOptions) {
     this.#options = options;
-    this.#runs = new Debounced(() => this.#timedRun(), options.onError);
+    this.#runs = new Debounced(() => this.#run(), options.onError);
   }
 
   /** Resolves after the first attempt. */
@@ -87,11 +85,10 @@ export class Publication {
    * once for all subscribers who ask at the same time.
    */
   async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
-    const oldest = Date.now() - FRESH;
     await this.#runs.settled();
     // The table may have been created or granted a moment ago. Only the database of a service announces every other change of a table.
     const mayHaveChanged = this.#options.manager !== "service" || this.#allLostOf(table, read) !== NOTHING_LOST;
-    if (mayHaveChanged && this.#ranAt < oldest) await this.#runs.now();
+    if (mayHaveChanged) await this.#runs.recent(FRESH);
     return this.#allLostOf(table, read);
   }
 
@@ -160,13 +157,6 @@ export class Publication {
   #reasonOf(table: TableName): string | null {
     const reason = this.#reasons.get(quoteName(table));
     return reason === undefined ? `${quoteName(table)} is not a table that callers may read` : reason;
-  }
-
-  async #timedRun(): Promise<void> {
-    const began = Date.now();
-    await this.#run().finally(() => {
-      this.#ranAt = began;
-    });
   }
 
   async #run(): Promise<void> {

@@ -32,14 +32,12 @@ const FRESH = 1000;
  */
 export class SourceSearch {
   readonly #runs: Debounced;
-  #ranAt = 0;
   #isFound = false;
   #reason: string;
 
   constructor({ reason, find, onMissing, onError }: SourceSearchOptions, onFound: (found: FoundSource) => void) {
     this.#reason = reason;
     const search = async () => {
-      this.#ranAt = Date.now();
       if (this.#isFound) return;
       const found = await find();
       this.#isFound = true;
@@ -64,7 +62,7 @@ export class SourceSearch {
   }
 
   async now(): Promise<void> {
-    if (!this.#isFound && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
+    if (!this.#isFound) await this.#runs.recent(FRESH);
   }
 
   close(): Promise<void> {

@@ -24,6 +24,8 @@ export class Debounced {
   /** Runs that met a lock since the last one that succeeded. */
   #lockedRuns = 0;
   #running: Promise<void> | null = null;
+  /** When the latest run began that has ended. */
+  #ranAt = 0;
   /** Resolves at the end of the next run. */
   #next = Promise.withResolvers<void>();
   #successes = 0;
@@ -63,6 +65,13 @@ export class Debounced {
     await this.#running;
   }
 
+  /** Waits until a run has seen all changes so far, and runs again if the latest one began more than so many milliseconds before this call. */
+  async recent(age: number): Promise<void> {
+    const oldest = Date.now() - age;
+    await this.settled();
+    if (this.#ranAt < oldest) await this.now();
+  }
+
   /** Runs at once, or after the current run. Resolves when a run that began after this call has succeeded, or at the end. */
   async afresh(): Promise<void> {
     await this.#running;
@@ -98,10 +107,12 @@ export class Debounced {
     clearTimeout(this.#timer);
     clearTimeout(this.#retry);
     this.#changedAt = null;
+    const began = Date.now();
     const { resolve } = this.#next;
     this.#next = Promise.withResolvers();
     this.#running = run.then(() => {
       this.#running = null;
+      this.#ranAt = began;
       resolve();
       if (this.#changedAt !== null) this.soon();
     });
