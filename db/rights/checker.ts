@@ -74,6 +74,21 @@ export class Inquiry {
     return Promise.race([answer, late.promise]).finally(() => deadline.removeEventListener("abort", stop));
   }
 
+  /** Asks about all items at once. After an error, a shared inquiry leaves all undecided; otherwise each item is asked about alone. */
+  async each<Item, Result>(
+    items: readonly Item[],
+    ask: (items: readonly Item[]) => Promise<readonly Result[]>,
+  ): Promise<readonly (Result | CheckError)[]> {
+    try {
+      return await ask(items);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      if (this.isShared || items.length === 1) return items.map(() => error);
+      const alone = await Promise.all(items.map((item) => this.each([item], ask)));
+      return alone.map(([result]) => result!);
+    }
+  }
+
   /** When the wait ends, from the first question on. */
   get deadline(): AbortSignal | null {
     if (this.isShared) this.#deadline ??= AbortSignal.timeout(this.#patience);
@@ -136,30 +151,19 @@ export class Checker {
 
   /** Runs a statement for callers of the same role. Returns the rows or the error of each, in order. */
   async each(callers: readonly Caller[], statement: Statement, inquiry: Inquiry): Promise<Outcome[]> {
+    const ask = async ([first, ...others]: readonly Caller[]) => {
+      const statements = [statement, ...others.flatMap((caller) => [claimsOf(caller), statement])];
+      return (await this.#run(first!, statements, inquiry)).filter((_, i) => i % 2 === 0);
+    };
     const outcomes: Outcome[] = [];
     const chunk = this.decidesAlone ? 1 : CHUNK;
     for (let from = 0; from < callers.length; from += chunk)
-      outcomes.push(...(await this.#chunk(callers.slice(from, from + chunk), statement, inquiry)));
+      outcomes.push(...(await inquiry.each(callers.slice(from, from + chunk), ask)));
     return outcomes;
   }
 
   close(): void {
     this.#closed.abort(new Error("the service is stopping"));
-  }
-
-  /** After an error, each caller is asked about alone, unless that is left to other inquiries. */
-  async #chunk(callers: readonly Caller[], statement: Statement, inquiry: Inquiry): Promise<Outcome[]> {
-    const [first, ...others] = callers;
-    const statements = [statement, ...others.flatMap((caller) => [claimsOf(caller), statement])];
-    try {
-      const results = await this.#run(first!, statements, inquiry);
-      return results.filter((_, i) => i % 2 === 0);
-    } catch (error) {
-      if (!(error instanceof CheckError)) throw error;
-      if (callers.length === 1 || inquiry.isShared) return callers.map(() => error);
-      const alone = await Promise.all(callers.map((caller) => this.#chunk([caller], statement, inquiry)));
-      return alone.flat();
-    }
   }
 
   #run(

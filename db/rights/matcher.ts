@@ -130,9 +130,16 @@ export class Matcher<W extends Watch> {
     );
     const watches = [...doubtful.keys()];
     const lists = watches.map(({ filter }) => filter!.terms.map(textOf));
-    const matching = await findEach(check!, lists, texts, inquiry);
+    const matching = await inquiry.each(lists, async (some) => {
+      const found = some.map((): number[] => []);
+      for (const [row, places] of await check!.find(some, texts, inquiry))
+        for (const place of places) found[place]!.push(row);
+      return found;
+    });
     for (const [i, watch] of watches.entries()) {
       const result = matching[i]!;
+      // A filter that raises an error, such as a comparison that overflows, matches no row.
+      if (result instanceof CheckError && !result.isTimeout && !inquiry.isShared) continue;
       const own = new Set(doubtful.get(watch)!);
       const matched = result instanceof CheckError ? own : own.intersection(new Set(result.map((at) => indexes[at]!)));
       for (const index of matched) {
@@ -152,30 +159,6 @@ type Answers<W> = {
 };
 
 const NO_COLUMNS: ReadonlySet<string> = new Set();
-
-/**
- * The indexes of the rows that match each list of terms. After an error, a shared inquiry leaves all lists undecided; otherwise each is
- * asked about alone. A filter that raises an error, such as a comparison that overflows, then matches no row, and one that takes too
- * long yields a CheckError.
- */
-async function findEach(
-  check: SharedCheck,
-  lists: readonly (readonly (string | null)[])[],
-  rows: string,
-  inquiry: Inquiry,
-): Promise<readonly (readonly number[] | CheckError)[]> {
-  try {
-    const matching: number[][] = lists.map(() => []);
-    for (const [row, places] of await check.find(lists, rows, inquiry))
-      for (const place of places) matching[place]!.push(row);
-    return matching;
-  } catch (error) {
-    if (!(error instanceof CheckError)) throw error;
-    if (inquiry.isShared) return lists.map(() => error);
-    if (lists.length === 1) return [error.isTimeout ? error : []];
-    return (await Promise.all(lists.map((list) => findEach(check, [list], rows, inquiry)))).flat();
-  }
-}
 
 const textOf = (term: Term): string | null => (Array.isArray(term) ? writeArray(term) : (term as string | null));
 
