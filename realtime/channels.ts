@@ -6,7 +6,7 @@ import { comparePositions, type Start } from "../db/changes/position.ts";
 import { isFeedGap } from "../db/changes/reader.ts";
 import type { Delivery } from "../db/delivery/delivery.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
-import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
+import { watchBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import { problem } from "../problems/problem.ts";
 import type { Binding, Bindings, ChangeWatch } from "./bindings.ts";
@@ -101,7 +101,7 @@ export class Channels {
     socket.joins.admitChannel(size);
     const joinRef = message.joinRef ?? message.ref ?? "";
     const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
-    const ofWatches = watches.reduce((sum, { filter }) => sum + filterBytes(filter) + claimsBytes(caller), 0);
+    const ofWatches = watches.reduce((sum, watch) => sum + watchBytes(watch), 0);
     const held = socket.hold(CHANNEL_BYTES + ofWatches + (replayed?.size ?? 0) * REPLAYED_BYTES);
     const begin = () => subscription && this.#begin(subscription, request, watches, lost());
     const begun = closingOnError(held, begin);

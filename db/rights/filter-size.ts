@@ -1,6 +1,4 @@
-import type { Caller } from "../caller.ts";
-import type { Term } from "../filters/evaluate.ts";
-import type { PreparedFilter } from "./filter.ts";
+import type { Watch } from "./watch.ts";
 
 /** What a value of a list takes beside its characters: in the list, and in the lookup. Measured: 85 to 125 bytes. */
 const BYTES_PER_VALUE = 128;
@@ -8,28 +6,22 @@ const BYTES_PER_CHARACTER = 2;
 /** A condition has about 190 characters in the shape. Measured: 490 to 610 bytes for each condition, and more if the shape is new. */
 const BYTES_PER_SHAPE_CHARACTER = 5;
 
-/** The memory that a filter takes while a subscriber uses it. */
-export function filterBytes(filter: PreparedFilter | null): number {
-  if (filter === null) return 0;
-  return filter.terms.reduce((sum, term) => sum + termBytes(term), filter.shape.length * BYTES_PER_SHAPE_CHARACTER);
+/**
+ * The memory that a filter takes while a subscriber uses it, and the lists in the claims of the caller: a policy that compares with one
+ * keeps its values for a lookup.
+ */
+export function watchBytes({ filter, caller }: Pick<Watch, "filter" | "caller">): number {
+  const ofFilter = filter && valuesBytes(filter.terms.flat()) + filter.shape.length * BYTES_PER_SHAPE_CHARACTER;
+  return (ofFilter ?? 0) + listBytes(caller.claims);
 }
-
-function termBytes(term: Term): number {
-  if (!Array.isArray(term)) return BYTES_PER_VALUE + ((term as string | null)?.length ?? 0) * BYTES_PER_CHARACTER;
-  let sum = 0;
-  for (const value of term) sum += BYTES_PER_VALUE + (value?.length ?? 0) * BYTES_PER_CHARACTER;
-  return sum;
-}
-
-/** The memory that the lists in the claims of a subscriber take: a policy that compares with one keeps its values for a lookup. */
-export const claimsBytes = ({ claims }: Pick<Caller, "claims">): number => listBytes(claims);
 
 function listBytes(claim: unknown): number {
   if (typeof claim !== "object" || claim === null) return 0;
   const values = Object.values(claim);
-  const own = Array.isArray(claim) ? values.reduce((sum, value) => sum + valueBytes(value), 0) : 0;
-  return values.reduce((sum, value) => sum + listBytes(value), own);
+  return values.reduce((sum, value) => sum + listBytes(value), Array.isArray(claim) ? valuesBytes(values) : 0);
 }
 
-const valueBytes = (value: unknown): number =>
-  BYTES_PER_VALUE + (typeof value === "string" ? value.length * BYTES_PER_CHARACTER : 0);
+const valuesBytes = (values: readonly unknown[]): number =>
+  values.reduce<number>((sum, value) => sum + BYTES_PER_VALUE + charactersOf(value) * BYTES_PER_CHARACTER, 0);
+
+const charactersOf = (value: unknown): number => (typeof value === "string" ? value.length : 0);

@@ -69,7 +69,7 @@ class Items<Item> extends Set<Item> {}
  * Items, each with its list of terms. For a row, finds the items whose terms make the condition true.
  *
  * Measured, beside the item: 210 bytes for a term such as a uuid, and 100 bytes for each value of a term that is an array. The terms of
- * filters are counted (`filterBytes`), because clients send them. Those of policies are known only after the subscription was admitted,
+ * filters are counted (`watchBytes`), because clients send them. Those of policies are known only after the subscription was admitted,
  * and are not counted: single ones are part of its estimate of at least 8 kB, as are the 530 bytes in `CallerGroups`. Arrays come from
  * the caller's claims, never from tables, so the issuer of the token limits them.
  */

@@ -16,7 +16,7 @@ import { WatchEnded } from "../../db/delivery/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import type { Checker } from "../../db/rights/checker.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
-import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
+import { watchBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { VisibleChange, Watch } from "../../db/rights/watch.ts";
 import { problem } from "../../problems/problem.ts";
@@ -103,8 +103,7 @@ export class Subscriptions {
 
   async #add(events: ChangeEvents, since: string | null, holding: Holding): Promise<void> {
     await this.#rights.attempt(() => this.#describe(events));
-    if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(events.caller)))
-      throw problem("subscriptions too large");
+    if (!events.hasEnded && !holding.take(watchBytes(events))) throw problem("subscriptions too large");
     await this.#delivery.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
     if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");

@@ -7,7 +7,7 @@ import type { Subscriber } from "../../../db/delivery/subscriber.ts";
 import { allOf } from "../../../db/filters/condition.ts";
 import type { Plan, ReadPlan } from "../../../db/query/plan.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
-import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
+import { watchBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import type { VisibleChange, Watch } from "../../../db/rights/watch.ts";
 import type { RequestContext } from "../../../db/transaction/identity.ts";
@@ -84,7 +84,7 @@ export class TableStreams {
   async serve({ exchange, request, context, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
     const { feed, rights, streams, callers } = this.#options;
     const { watched, warning } = await rights.attempt(() => this.#describe(request, plan, caller));
-    streams.reserve(exchange, STREAM_BYTES + filterBytes(watched.filter) + claimsBytes(caller));
+    streams.reserve(exchange, STREAM_BYTES + watchBytes({ filter: watched.filter, caller }));
     const since = await this.#sinceOf(exchange);
     if (since !== null) await rights.checker.admit({ caller, request: context });
     // The errors of the first read are ordinary responses.
