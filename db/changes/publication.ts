@@ -227,32 +227,31 @@ export class Publication {
     if (manager === "dba") return table.isPublished ? null : (failureOf(table, state) ?? this.#adviceFor(table));
     const plan = manager === "service" ? planReplicaIdentities(table) : (failureOf(table, state) ?? []);
     if (!table.isReadable || typeof plan === "string") {
-      if (table.isPublished) await this.#execute("unpublish_table", table);
+      if (table.isPublished) await this.#publish(table, false);
       return typeof plan === "string" ? plan : null;
     }
     // Before it is published: without a suitable identity, updates and deletes of a published table fail.
-    for (const relation of plan) await this.#execute("set_identity", relation);
-    if (!table.isPublished) await this.#execute("publish_table", table);
+    for (const { oid, identity } of plan)
+      await this.#alter("select changes.set_identity($1::oid::regclass, $2)", [oid, identity]);
+    if (!table.isPublished) await this.#publish(table, true);
     return null;
   }
 
   #adviceFor = ({ name }: TableState): string =>
     `a DBA can publish it: alter publication ${quoteIfNeeded(this.#options.name)} add table ${name}`;
 
-  async #execute(
-    action: "set_identity" | "publish_table" | "unpublish_table",
-    { oid, name, identity }: { readonly oid: number; readonly name: string; readonly identity?: string },
-  ): Promise<void> {
-    const { pool, manager, name: publication } = this.#options;
+  #publish({ oid, name }: TableState, isPublished: boolean): Promise<void> {
+    const { manager, name: publication } = this.#options;
+    // By OID: the role of the connection may have no rights on the schema.
+    if (manager === "service")
+      return this.#alter("select changes.publish_table($1::oid::regclass, $2)", [oid, isPublished]);
+    const verb = isPublished ? "add" : "drop";
+    return this.#alter(`alter publication ${quoteIfNeeded(publication)} ${verb} table only ${name}`);
+  }
+
+  async #alter(text: string, values: readonly unknown[] = []): Promise<void> {
     this.#writes++;
-    if (manager === "login") {
-      const verb = action === "publish_table" ? "add" : "drop";
-      await pool.query(`alter publication ${quoteIfNeeded(publication)} ${verb} table only ${name}`);
-    } else {
-      // By OID: the role of the connection may have no rights on the schema.
-      const values = identity === undefined ? [oid] : [oid, identity];
-      await pool.query(`select changes.${action}($1::oid::regclass${identity === undefined ? "" : ", $2"})`, values);
-    }
+    await this.#options.pool.query(text, [...values]);
   }
 }
 

@@ -29,43 +29,24 @@ end $$;
 comment on function changes.set_identity(regclass, text) is
   'Sets what is logged of the old row with each change: f for the whole row, d for the primary key.';
 
-create or replace function changes.publish_table(relation regclass) returns void
+create or replace function changes.publish_table(relation regclass, is_published boolean default true) returns void
 language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
 begin
   -- Services start at the same time.
   perform pg_advisory_xact_lock(hashtext('content-service:publication'));
-  if exists (
+  if is_published = exists (
     select from pg_publication_rel as r
     join pg_publication as p on p.oid = r.prpubid
     where p.pubname = 'content_changes' and r.prrelid = relation
   ) then return; end if;
-  execute format('alter publication content_changes add table only %s', relation);
+  execute format(
+    'alter publication content_changes %s table only %s', case when is_published then 'add' else 'drop' end, relation
+  );
 end $$;
 
-comment on function changes.publish_table(regclass) is 'Adds the table to the publication of the service.';
+comment on function changes.publish_table(regclass, boolean) is
+  'Adds the table to the publication of the service, or removes it.';
 
-create or replace function changes.unpublish_table(relation regclass) returns void
-language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
-begin
-  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
-  if exists (
-    select from pg_publication_rel as r
-    join pg_publication as p on p.oid = r.prpubid
-    where p.pubname = 'content_changes' and r.prrelid = relation
-  ) then
-    execute format('alter publication content_changes drop table only %s', relation);
-  end if;
-end $$;
-
-comment on function changes.unpublish_table(regclass) is 'Removes the table from the publication of the service.';
-
-revoke execute on function
-  changes.set_identity(regclass, text),
-  changes.publish_table(regclass),
-  changes.unpublish_table(regclass)
-  from public;
-grant execute on function
-  changes.set_identity(regclass, text),
-  changes.publish_table(regclass),
-  changes.unpublish_table(regclass)
+revoke execute on function changes.set_identity(regclass, text), changes.publish_table(regclass, boolean) from public;
+grant execute on function changes.set_identity(regclass, text), changes.publish_table(regclass, boolean)
   to changes_owner;
