@@ -18,7 +18,6 @@ import {
   partsApart,
   timeoutOf,
   tooSlow,
-  tryAgain,
   WatchEnded,
   WatchGroup,
 } from "./watch-group.ts";
@@ -197,10 +196,13 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
     }
   }
 
-  /** The same for a subscriber that is alone. It ends if it cannot be decided. */
+  /** The same for a subscriber that is alone. It ends if it cannot be decided, also after an internal error. */
   async #processAlone(group: WatchGroup<W, Shared>, apart: Apart, changes: readonly Change[]): Promise<void> {
     const inquiry = this.#rights.checker.inquiry("alone");
-    const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
+    const found = await group.watches.findVisible(changes, inquiry).catch((error) => {
+      this.#report(error);
+      throw new Error("internal error");
+    });
     for (const { watch, reason } of found.ended) this.#end(watch, new WatchEnded(reason));
     const end = found.results.findIndex(timeoutOf);
     await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));

@@ -4,7 +4,6 @@ import type { Change } from "../changes/change.ts";
 import type { ChangeFeed } from "../changes/feed.ts";
 import { comparePositions, follows, isCommittedAfter, type Position, type Start } from "../changes/position.ts";
 import { type ChangeReader, feedGap } from "../changes/reader.ts";
-import { retry } from "../repeat.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
 import { type ChangeVisibility, type Failure, onlyOf, type VisibleChange, type Watch } from "../rights/watch.ts";
@@ -204,21 +203,6 @@ const PAIRS = 10_000;
 
 /** How many changes are taken at once for so many watches. */
 export const batchSize = (watches: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / watches)));
-
-/** How often a batch is tried for a watch that is alone, and the milliseconds after the first attempt. */
-const ATTEMPTS = 3;
-const PAUSE = 20;
-
-/** Tries work again after internal errors. Rejects if it fails again and again, or if `onError` throws. */
-export const tryAgain = <T>(work: () => Promise<T>, onError: (error: unknown) => void): Promise<T> =>
-  retry(work, {
-    first: PAUSE,
-    max: 2 * PAUSE,
-    onError(error, attempt) {
-      onError(error);
-      if (attempt + 1 === ATTEMPTS) throw new Error("internal error");
-    },
-  });
 
 export const timeoutOf = <W extends Watch>({ failures }: ChangeVisibility<W>) =>
   failures.find(({ error }) => error.isTimeout);
