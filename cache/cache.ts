@@ -221,6 +221,18 @@ export const shapeCache = <Value extends object>(lengthOf: (value: Value) => num
 /** Of the SQL and the plan that it is written from: measured by the bench `soak`. */
 const BYTES_PER_CHARACTER_OF_SQL = 8;
 
+/** A function of an object that returns the same result for the same object, as long as it exists. */
+export function forObjects<One extends object, Result>(make: (one: One) => Result): (one: One) => Result {
+  const known = new WeakMap<One, Result>();
+  return (one) => {
+    const result = known.get(one);
+    if (result !== undefined) return result;
+    const made = make(one);
+    known.set(one, made);
+    return made;
+  };
+}
+
 /**
  * A function of two objects that returns the same result for the same two, as long as both exist.
  *
@@ -229,12 +241,6 @@ const BYTES_PER_CHARACTER_OF_SQL = 8;
 export function forPairs<One extends object, Other extends object, Result>(
   make: (one: One, other: Other) => Result,
 ): (one: One, other: Other) => Result {
-  const known = new WeakMap<One, WeakMap<Other, Result>>();
-  return (one, other) => {
-    const ofOne = known.get(one) ?? new WeakMap<Other, Result>();
-    known.set(one, ofOne);
-    const result = ofOne.get(other) ?? make(one, other);
-    ofOne.set(other, result);
-    return result;
-  };
+  const ofOne = forObjects((one: One) => forObjects((other: Other) => make(one, other)));
+  return (one, other) => ofOne(one)(other);
 }

@@ -1,4 +1,4 @@
-import { forPairs } from "../../cache/cache.ts";
+import { forObjects, forPairs } from "../../cache/cache.ts";
 import type { Table } from "../catalog/catalog.ts";
 import type { ChangedTable } from "../changes/change.ts";
 import { allOf, mapFilters } from "../filters/condition.ts";
@@ -173,17 +173,7 @@ function shifted(condition: RowCondition, count: number): RowCondition {
   );
 }
 
-const names = new WeakMap<ChangedTable, readonly string[]>();
-
-/** The names of the columns: the same list for the same table. */
-function namesOf(table: ChangedTable): readonly string[] {
-  let known = names.get(table);
-  if (!known) {
-    known = table.columns.map(({ name }) => name);
-    names.set(table, known);
-  }
-  return known;
-}
+const namesOf = forObjects(({ columns }: ChangedTable): readonly string[] => columns.map(({ name }) => name));
 
 const decideOf = forPairs((condition: RowCondition, table: ChangedTable) => compile(condition, namesOf(table)));
 

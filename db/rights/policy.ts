@@ -1,3 +1,4 @@
+import { forObjects } from "../../cache/cache.ts";
 import type { Caller } from "../caller.ts";
 import type { Catalog, Table } from "../catalog/catalog.ts";
 import type { RowCondition, Term } from "../filters/evaluate.ts";
@@ -62,8 +63,12 @@ export class Policy {
   #terms: readonly string[] = [];
   #arrays: readonly boolean[] = [];
   readonly #decisions = new WeakMap<Caller, PolicyDecision>();
-  /** A cache, because `check` is usually called with the same list of callers. */
-  readonly #toCheck = new WeakMap<readonly Caller[], CallersToCheck>();
+  /** `check` is usually called with the same list of callers. */
+  readonly #callersToCheck = forObjects((callers: readonly Caller[]): CallersToCheck => {
+    const byKind = Map.groupBy(callers, (caller) => this.decisionFor(caller)!.kind);
+    const [own = [], shared = []] = [byKind.get("own query"), byKind.get("shared query")];
+    return { own, shared, terms: shared.map((caller) => this.decisionFor(caller)!.terms as Terms) };
+  });
 
   constructor(options: PolicyOptions) {
     const { sql, table, catalog } = options;
@@ -104,19 +109,11 @@ export class Policy {
    * that the policy reads are not seen.
    */
   async check(callers: readonly Caller[], all: readonly Row[], inquiry: Inquiry): Promise<RowVisibility[]> {
-    const toCheck = this.#toCheck.get(callers) ?? this.#callersToCheck(callers);
-    this.#toCheck.set(callers, toCheck);
     const found = all.map((): OpenRowVisibility => ({ by: new Set(), errors: new Map() }));
     const indexes = all.flatMap((row, i) => (hasColumns(row, this.columns) ? [i] : []));
     const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
-    if (rows.length > 0) await this.#find(toCheck, rows, among, inquiry);
+    if (rows.length > 0) await this.#find(this.#callersToCheck(callers), rows, among, inquiry);
     return found;
-  }
-
-  #callersToCheck(callers: readonly Caller[]): CallersToCheck {
-    const byKind = Map.groupBy(callers, (caller) => this.decisionFor(caller)!.kind);
-    const [own = [], shared = []] = [byKind.get("own query"), byKind.get("shared query")];
-    return { own, shared, terms: shared.map((caller) => this.decisionFor(caller)!.terms as Terms) };
   }
 
   async #classify(): Promise<void> {

@@ -1,3 +1,4 @@
+import { forObjects } from "../../cache/cache.ts";
 import { Problem } from "../../problems/problem.ts";
 import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
@@ -31,7 +32,7 @@ export class Rights {
   filterLimits: PatternLimits;
   readonly #catalog: RightsOptions["catalog"];
   /** The views of the current catalog, by table and role. Undefined while policies cannot be read. */
-  readonly #views = new WeakMap<Catalog, Map<string, View | Refusal | undefined>>();
+  readonly #views = forObjects((_catalog: Catalog) => new Map<string, View | Refusal | undefined>());
   /** The tables of changes; null for those that the catalog knows. */
   readonly #met = new WeakMap<ChangedTable, Promise<void> | null>();
   #nextCatalog = Promise.withResolvers<void>();
@@ -94,8 +95,7 @@ export class Rights {
   /** The same; undefined while it must be waited for. */
   viewOf(name: TableName, role: string): View | Refusal | undefined {
     const { catalog } = this;
-    const views = this.#views.get(catalog) ?? new Map<string, View | Refusal | undefined>();
-    this.#views.set(catalog, views);
+    const views = this.#views(catalog);
     const key = `${quoteName(name)} ${role}`;
     if (!views.has(key)) views.set(key, this.#viewOf(catalog, name, role));
     return views.get(key);

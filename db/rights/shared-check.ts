@@ -1,3 +1,4 @@
+import { forObjects } from "../../cache/cache.ts";
 import type { Table } from "../catalog/catalog.ts";
 import { writeArray } from "../wire/array-text.ts";
 import type { Checker, Inquiry } from "./checker.ts";
@@ -21,7 +22,6 @@ export class SharedCheck {
   readonly #text: string;
   readonly #role: string;
   readonly #checker: Checker;
-  readonly #parameters = new WeakMap<readonly Terms[], readonly string[]>();
 
   constructor(condition: SharedCondition, table: Table, role: string, checker: Checker) {
     this.#text = writeQuery(condition, table);
@@ -34,17 +34,17 @@ export class SharedCheck {
    * CheckError if the condition raises an error for one of them.
    */
   async find(lists: readonly Terms[], rows: string, inquiry: Inquiry): Promise<ReadonlyMap<number, readonly number[]>> {
-    const parameters = this.#parameters.get(lists) ?? parametersOf(lists);
-    this.#parameters.set(lists, parameters);
-    const result = await this.#checker.once(this.#role, [{ text: this.#text, values: [rows, ...parameters] }], inquiry);
+    const statement = { text: this.#text, values: [rows, ...parametersOf(lists)] };
+    const result = await this.#checker.once(this.#role, [statement], inquiry);
     const all = lists.map((_, i) => i);
     return new Map(result.map(([number, matching]) => [Number(number) - 1, matching ? placesIn(matching) : all]));
   }
 }
 
 /** An array for each term. */
-const parametersOf = (lists: readonly Terms[]): string[] =>
-  lists[0]!.map((_, term) => writeArray(lists.map((values) => values[term]!)));
+const parametersOf = forObjects((lists: readonly Terms[]): readonly string[] =>
+  lists[0]!.map((_, term) => writeArray(lists.map((values) => values[term]!))),
+);
 
 /** `"{1,3}"` → `[0, 2]` */
 const placesIn = (array: Buffer): number[] =>

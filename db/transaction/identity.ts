@@ -1,4 +1,4 @@
-import { forPairs } from "../../cache/cache.ts";
+import { forObjects, forPairs } from "../../cache/cache.ts";
 import type { Span } from "../../telemetry/span.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Caller } from "../caller.ts";
@@ -118,13 +118,12 @@ export function replayedIn({ results }: { readonly results: readonly Result[] },
 const REQUEST_NAMES = ["request.method", "request.path", "request.headers", "request.cookies"];
 const NAMES = ["role", "request.jwt.claims", ...REQUEST_NAMES];
 
-const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
+const settingsTexts = forObjects((_fixed: readonly Setting[]) => new Map<string, string>());
 
 function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number, isReplica: boolean): string {
   let key = isReplica ? `${statementTimeout},replica` : String(statementTimeout);
   for (const [name] of given) key += `,${name}`;
-  const texts = settingsTexts.get(fixed) ?? new Map<string, string>();
-  settingsTexts.set(fixed, texts);
+  const texts = settingsTexts(fixed);
   let text = texts.get(key);
   if (text === undefined) {
     text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
@@ -156,17 +155,8 @@ const literal = (text: string) => {
   return text.includes("\\") ? ` E${quoted}` : quoted;
 };
 
-const claimsTexts = new WeakMap<Caller, string>();
-
 /** The claims of the caller as policies read them: a JSON object with the role. */
-export function claimsText(caller: Caller): string {
-  let text = claimsTexts.get(caller);
-  if (text === undefined) {
-    text = JSON.stringify({ ...caller.claims, role: caller.role });
-    claimsTexts.set(caller, text);
-  }
-  return text;
-}
+export const claimsText = forObjects(({ claims, role }: Caller): string => JSON.stringify({ ...claims, role }));
 
 /** Times in milliseconds; 0 means no limit. */
 export type StatementTimeoutOptions = {

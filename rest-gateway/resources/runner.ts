@@ -1,4 +1,4 @@
-import { shapeCache, type TextCache } from "../../cache/cache.ts";
+import { forObjects, shapeCache } from "../../cache/cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
@@ -178,14 +178,12 @@ type PlannedStatements = Omit<PlannedQuery, "plan">;
 /** Plans requests, and writes their SQL. */
 export class ResourcePlanner {
   /** By resource. A new catalog has new resources, so that outdated statements are not used. */
-  readonly #shapes = new WeakMap<Resource, TextCache<PlannedStatements>>();
+  readonly #shapes = forObjects((_resource: Resource) => shapeCache<PlannedStatements>(lengthOf));
 
   /** Plans and writes each shape once. */
   plan(request: ResourceRequest): PlannedStatements {
     const { resource, shape } = request;
-    const shapes = this.#shapes.get(resource) ?? shapeCache<PlannedStatements>(lengthOf);
-    this.#shapes.set(resource, shapes);
-    return shapes.getOrCompute(shape, () => planShape(request));
+    return this.#shapes(resource).getOrCompute(shape, () => planShape(request));
   }
 }
 

@@ -1,3 +1,4 @@
+import { forObjects } from "../../../cache/cache.ts";
 import type { Condition } from "../../../db/filters/condition.ts";
 import type { Field } from "../../../db/filters/field.ts";
 import { takeKey } from "../../../identity/credentials.ts";
@@ -108,8 +109,8 @@ const bodyOf = ({ body, content, headers }: RequestText, target: Target, limits:
     content: content ?? null,
   });
 
-/** The texts of objects that requests share. The parsers cache these objects. */
-const texts = new WeakMap<object, string>();
+/** The text of an object that requests share. The parsers cache these objects. */
+const jsonOf = forObjects((shared: object): string => JSON.stringify(shared));
 
 /**
  * Equal for requests that differ only in their values, or in the text of the body and its number of rows.
@@ -118,13 +119,13 @@ const texts = new WeakMap<object, string>();
 export function shapeOf(request: Omit<TableRequest, "shape">): string {
   const { method, target, schema, query, preferences, range, accept, body, isSnapshot } = request;
   let shape = `${isSnapshot ? "snapshot " : ""}${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
-${textOfShared(query.select, JSON.stringify)}
-${textOfShared(preferences, JSON.stringify)}
-${textOfShared(accept, shapeOfAccept)}
+${jsonOf(query.select)}
+${jsonOf(preferences)}
+${shapeOfAccept(accept)}
 ${range ? `${range.first}-${range.last}` : ""}
 ${body ? shapeOfBody(body) : ""}
-${query.columns && textOfShared(query.columns, JSON.stringify)}
-${query.onConflict && textOfShared(query.onConflict, JSON.stringify)}
+${query.columns && jsonOf(query.columns)}
+${query.onConflict && jsonOf(query.onConflict)}
 ${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
   for (const [path, part] of query.parts) shape += `\n${quote(path)} ${shapeOfPart(part)}`;
   return shape;
@@ -132,22 +133,15 @@ ${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
 
 const quote = (name: string | null) => JSON.stringify(name);
 
-function textOfShared<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
-  const text = texts.get(shared);
-  if (text !== undefined) return text;
-  const written = write(shared);
-  texts.set(shared, written);
-  return written;
-}
-
-const shapeOfAccept = (accept: readonly MediaType[]) =>
-  JSON.stringify(accept.map(({ type, parameters }) => [type, ...parameters]));
+const shapeOfAccept = forObjects((accept: readonly MediaType[]) =>
+  JSON.stringify(accept.map(({ type, parameters }) => [type, ...parameters])),
+);
 
 const shapeOfBody = (body: Body) =>
   JSON.stringify(body.kind === "text" ? body.type : [body.source, body.isArray, body.isOther, body.keys]);
 
 const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
-  `${shapeOfConditions(conditions)} ${textOfShared(order, JSON.stringify)} ${limit} ${offset}`;
+  `${shapeOfConditions(conditions)} ${jsonOf(order)} ${limit} ${offset}`;
 
 const shapeOfConditions = (conditions: readonly Condition<Field>[]): string =>
   `(${conditions.map(shapeOfCondition).join()})`;
