@@ -165,12 +165,14 @@ type UpsertKey = { readonly name: string; readonly columns: readonly string[] };
 function upsertKeys(build: GraphileBuild.Build, { codec, uniques }: Table): UpsertKey[] {
   const isInInput = (attribute: string) =>
     build.behavior.pgCodecAttributeMatches([codec, attribute], "attribute:insert");
-  return uniques
+  const keys = uniques
     .filter(({ attributes }: { attributes: readonly string[] }) => attributes.every(isInInput))
     .map(({ attributes, isPrimary }: { attributes: readonly string[]; isPrimary?: boolean }) => ({
       name: isPrimary ? "PRIMARY_KEY" : build.inflection.constantCase(attributes.join("_and_")),
       columns: attributes,
     }));
+  // A table that inherits from another one may have the key of that table too.
+  return [...new Map<string, UpsertKey>(keys.map((key: UpsertKey) => [key.name, key])).values()];
 }
 
 const uniqueKeyType = (build: GraphileBuild.Build, { codec }: Table) => `${build.inflection.tableType(codec)}UniqueKey`;

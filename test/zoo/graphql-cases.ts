@@ -1,3 +1,4 @@
+import { buildClientSchema, getIntrospectionQuery } from "postgraphile/graphql";
 import { describe, expect, test } from "vitest";
 import { asked } from "./graphql-values.ts";
 import type { Zoo } from "./zoo.ts";
@@ -5,6 +6,17 @@ import type { Zoo } from "./zoo.ts";
 /** What only GraphQL has: cursors beside rows, types of columns, the spelling of times, and operators of filters. */
 export function testGraphQL(zoo: () => Zoo): void {
   const { data, errors, nodes } = asked(zoo);
+
+  test("clients can read the whole schema, and each default value is one of its type", async () => {
+    const schema = buildClientSchema(await data(getIntrospectionQuery()));
+    const { onConflict } = Object.fromEntries(
+      schema
+        .getMutationType()!
+        .getFields()
+        .upsertDog!.args.map((each) => [each.name, each]),
+    );
+    expect(onConflict).toMatchObject({ defaultValue: "PRIMARY_KEY" });
+  });
 
   test.each([
     [
