@@ -4,6 +4,7 @@ import { unavailabilityOf } from "../db/errors.ts";
 import { problem } from "../problems/problem.ts";
 import { type Credentials, csrfTokenIn } from "./credentials.ts";
 import { type IdentityContext, isAnonymous, type Proof } from "./proofs.ts";
+import type { Sender } from "./sender.ts";
 
 export type AgreementContext = Pick<IdentityContext, "anonymousRole" | "anonymous" | "store"> & {
   /** Whether the service key is accepted. */
@@ -69,10 +70,10 @@ function refuseForgery({ request, credentials, isSocket }: CredentialSender, { s
 }
 
 /** The caller of each proof. Throws Problem. */
-export function callersOf(proofs: readonly Proof[]): ReturnType<Proof["caller"]>[] {
+export function callersOf(proofs: readonly Proof[], sender: Sender): ReturnType<Proof["caller"]>[] {
   const found: ReturnType<Proof["caller"]>[] = [];
   try {
-    for (const proof of proofs) found.push(proof.caller());
+    for (const proof of proofs) found.push(proof.caller(sender));
   } catch (error) {
     // The lookups that have already started are no longer awaited.
     for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});

@@ -5,6 +5,7 @@ import { networkOf } from "../db/network.ts";
 import { isRefusal, problem } from "../problems/problem.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
+import type { Sender } from "./sender.ts";
 
 /** Milliseconds after which a password is hashed again, which takes longer than most requests. */
 const MAX_AGE = 60_000;
@@ -12,7 +13,7 @@ const MAX_AGE = 60_000;
 export type BasicSignInsOptions = {
   readonly clock: Clock;
   /** Rejects with Problem. */
-  signIn(credentials: BasicCredentials, address: string): Promise<Account>;
+  signIn(credentials: BasicCredentials, sender: Sender): Promise<Account>;
 };
 
 type Verified = {
@@ -43,10 +44,10 @@ export class BasicSignIns {
   }
 
   /** Rejects with Problem. */
-  callerOf(credentials: BasicCredentials, address: string): Caller | Promise<Caller> {
-    const verified = this.#find(credentials, address);
+  callerOf(credentials: BasicCredentials, sender: Sender): Caller | Promise<Caller> {
+    const verified = this.#find(credentials, sender.address);
     const isFresh = verified !== null && verified.expiresAt > this.#options.clock();
-    return isFresh ? verified.caller : this.#signIn(credentials, address);
+    return isFresh ? verified.caller : this.#signIn(credentials, sender);
   }
 
   /** The cached caller, even if the password must be hashed again; null for other credentials. */
@@ -72,11 +73,11 @@ export class BasicSignIns {
     return verified !== undefined && verified.proof === this.#proofOf(credentials) ? verified : null;
   }
 
-  async #signIn(credentials: BasicCredentials, address: string): Promise<Caller> {
-    const login = loginOf(credentials, address);
+  async #signIn(credentials: BasicCredentials, sender: Sender): Promise<Caller> {
+    const login = loginOf(credentials, sender.address);
     const proof = this.#proofOf(credentials);
     const key = `${login}\0${proof}`;
-    const pending = this.#pending.get(key) ?? this.#attempt(credentials, address);
+    const pending = this.#pending.get(key) ?? this.#attempt(credentials, sender);
     this.#pending.set(key, pending);
     try {
       const caller = await pending;
@@ -88,15 +89,15 @@ export class BasicSignIns {
     }
   }
 
-  async #attempt(credentials: BasicCredentials, address: string): Promise<Caller> {
+  async #attempt(credentials: BasicCredentials, sender: Sender): Promise<Caller> {
     try {
-      const account = await this.#options.signIn(credentials, address);
+      const account = await this.#options.signIn(credentials, sender);
       const caller = callerOfAccount(account, this.#options.clock());
       return { ...caller, credential: { kind: "basic", id: null } };
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Otherwise a throttled client could still find out which password is right: the cached one.
-      if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, address));
+      if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, sender.address));
       const isWrong = WRONG.has(error.reason);
       throw isWrong ? problem("wrong password", { scheme: "Basic" }) : error;
     }

@@ -15,7 +15,7 @@ import {
 import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
 import { type KnownCaller, type KnownCallers, knownCallerOf, knownCallers } from "./known-caller.ts";
 import { type IdentityContext, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
-import { forSender } from "./sender.ts";
+import { Sender } from "./sender.ts";
 import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
@@ -84,14 +84,14 @@ export class CallerResolver {
   callerOf(kept: KeptCredential, request: IncomingMessage): Caller | null | Promise<Caller | null> {
     const credentials = { bearer: null, session: null, basic: null, keys: [], unreadable: null, ...kept };
     const proof = proofsOf(credentials, request, this.#context)[0]!;
-    return forSender({ address: this.#context.addressOf(request) }, () => proof.caller());
+    return proof.caller(new Sender(this.#context.addressOf(request)));
   }
 
   /** Whether the user of a task still has the role that the task was accepted with. Signing out does not matter. */
   async isCurrent({ role, claims: { sub } }: Caller): Promise<boolean> {
     const { store } = this.#context;
     if (store === null || typeof sub !== "string") return true;
-    return (await store.accounts.get(sub))?.role === role;
+    return (await store.accounts.get(sub, null))?.role === role;
   }
 }
 
@@ -211,7 +211,8 @@ export class RequestIdentity {
     const { keys } = this.credentials;
     if (keys.length === 0) return;
     const proofs = proofsOf({ ...NO_CREDENTIALS, keys }, this.#request, this.#context);
-    const found = await forSender(this, () => lookedUp(proofs.map(async (proof) => proof.caller())));
+    const sender = new Sender(this.address);
+    const found = await lookedUp(proofs.map(async (proof) => proof.caller(sender)));
     if (!found.some((caller) => caller?.role === "service_role")) return;
     if (!this.#context.hasServiceKey) throw problem("service key off");
     if (this.#request.headers.origin) throw problem("service key in browser");
@@ -234,7 +235,7 @@ export class RequestIdentity {
     const { unreadable, keys } = this.credentials;
     if (unreadable !== null) throw problem("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
     if (needsKey && keys.length === 0 && this.trial === null) throw problem("no key");
-    const found = this.#allProofs.length === 0 ? [] : forSender(this, () => callersOf(this.#allProofs));
+    const found = this.#allProofs.length === 0 ? [] : callersOf(this.#allProofs, new Sender(this.address));
     const isCached = found.every((caller) => !(caller instanceof Promise));
     if (!isCached) return lookedUp(found).then((callers) => agreedCaller(callers, this.#sender, this.#context));
     const caller = agreedCaller(found as readonly (Caller | null)[], this.#sender, this.#context);

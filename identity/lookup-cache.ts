@@ -1,8 +1,9 @@
 import { bytesOf, Cache } from "../cache/cache.ts";
+import type { Sender } from "./sender.ts";
 
 export type LookupCacheOptions<Value> = {
-  /** Reads the value from the database. */
-  lookUp(key: string): Promise<Value>;
+  /** Reads the value from the database. `sender` is null for work of the service. */
+  lookUp(key: string, sender: Sender | null): Promise<Value>;
   /** Milliseconds that a value may be used even if no change is reported; Infinity if only a change can invalidate it. */
   maxAge(value: Value): number;
   readonly clock: () => number;
@@ -29,10 +30,10 @@ export class LookupCache<Value> {
     this.#options = options;
   }
 
-  get(key: string): Value | Promise<Value> {
+  get(key: string, sender: Sender | null): Value | Promise<Value> {
     const entry = this.#entries.get(key);
     if (entry !== undefined && entry.expiresAt > this.#options.clock()) return entry.value;
-    return this.#lookUp(key);
+    return this.#lookUp(key, sender);
   }
 
   /** The last value without a lookup. It may have expired a few seconds ago. */
@@ -61,8 +62,8 @@ export class LookupCache<Value> {
     this.#pending.clear();
   }
 
-  async #lookUp(key: string): Promise<Value> {
-    const pending = this.#pending.get(key) ?? this.#options.lookUp(key);
+  async #lookUp(key: string, sender: Sender | null): Promise<Value> {
+    const pending = this.#pending.get(key) ?? this.#options.lookUp(key, sender);
     this.#pending.set(key, pending);
     try {
       const value = await pending;

@@ -12,6 +12,7 @@ import {
 import type { BasicCredentials, Credentials } from "./credentials.ts";
 import { type IdentityStore, identityKey } from "./identity-store.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
+import type { Sender } from "./sender.ts";
 import { IssuerUnavailable, TokenError, type Verifier } from "./verified-tokens.ts";
 
 export type IdentityContext = {
@@ -38,7 +39,7 @@ export type Proof = {
    * Null for a session that has ended. Throws, or rejects with, Problem. A cached caller is returned without a
    * promise.
    */
-  caller(): Caller | null | Promise<Caller | null>;
+  caller(sender: Sender): Caller | null | Promise<Caller | null>;
 };
 
 export function proofsOf(credentials: Credentials, request: IncomingMessage, context: IdentityContext): Proof[] {
@@ -70,26 +71,26 @@ class AccessToken implements Proof {
     return nameOfToken(this.#token, this.#context);
   }
 
-  caller(): Caller | Promise<Caller> {
+  caller(sender: Sender): Caller | Promise<Caller> {
     const caller = verified(() => this.#context.tokens.verify(this.#token), "expired token", "bad token");
-    return caller instanceof Promise ? caller.then((found) => this.#current(found)) : this.#current(caller);
+    const current = (found: Caller) => this.#current(found, sender);
+    return caller instanceof Promise ? caller.then(current) : current(caller);
   }
 
-  #current(caller: Caller): Caller | Promise<Caller> {
+  #current(caller: Caller, sender: Sender): Caller | Promise<Caller> {
     const { store } = this.#context;
     const { external } = caller;
     if (store !== null && external !== undefined) {
-      const linked = store.linked.get(identityKey(external.issuer, external.subject));
-      return linked instanceof Promise
-        ? linked.then((account) => linkedCaller(caller, external, account))
-        : linkedCaller(caller, external, linked);
+      const linked = store.linked.get(identityKey(external.issuer, external.subject), sender);
+      const callerOf = (account: Account | null) => linkedCaller(caller, external, account);
+      return linked instanceof Promise ? linked.then(callerOf) : callerOf(linked);
     }
     const { sub } = caller.claims;
     if (store === null || typeof sub !== "string") return caller;
     const last = store.accounts.peek(sub);
     // Another process issued the token after a change of the account that has not been reported to this process yet.
     if (last && last.epoch < Number(caller.claims.epoch)) store.accounts.delete(sub);
-    const state = store.accounts.get(sub);
+    const state = store.accounts.get(sub, sender);
     return state instanceof Promise ? state.then((found) => requireMatch(caller, found)) : requireMatch(caller, state);
   }
 }
@@ -133,10 +134,10 @@ class StoredKey implements Proof {
     return key.account ? userName(key.account.id) : `key ${key.id}`;
   }
 
-  caller(): Caller | Promise<Caller> {
+  caller(sender: Sender): Caller | Promise<Caller> {
     const { store } = this.#context;
     if (store === null) throw problem(this.#refusal);
-    const key = store.keys.get(this.#hash);
+    const key = store.keys.get(this.#hash, sender);
     return key instanceof Promise ? key.then((found) => this.#callerOf(found, store)) : this.#callerOf(key, store);
   }
 
@@ -170,14 +171,13 @@ class SessionCookie implements Proof {
     return account ? userName(account.id) : null;
   }
 
-  caller(): Caller | null | Promise<Caller | null> {
+  caller(sender: Sender): Caller | null | Promise<Caller | null> {
     const { store, anonymous } = this.#context;
     // The cookie belongs to another service on the same host.
     if (store === null) return anonymous;
-    const session = store.sessions.get(this.#hash);
-    return session instanceof Promise
-      ? session.then((found) => this.#callerOf(found, store))
-      : this.#callerOf(session, store);
+    const session = store.sessions.get(this.#hash, sender);
+    const callerOf = (found: Session | null) => this.#callerOf(found, store);
+    return session instanceof Promise ? session.then(callerOf) : callerOf(session);
   }
 
   #callerOf(session: Session | null, { clock, sessionIdle }: IdentityStore): Caller | null {
@@ -208,10 +208,10 @@ class Password implements Proof {
     return caller ? userName(caller.claims.sub) : null;
   }
 
-  caller(): Caller | Promise<Caller> {
-    const { store, addressOf } = this.#context;
+  caller(sender: Sender): Caller | Promise<Caller> {
+    const { store } = this.#context;
     if (store === null) throw problem("unreadable");
-    return store.basic.callerOf(this.#credentials, addressOf(this.#request));
+    return store.basic.callerOf(this.#credentials, sender);
   }
 }
 

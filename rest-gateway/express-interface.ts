@@ -3,7 +3,6 @@ import express from "express";
 import { unavailabilityOf } from "../db/errors.ts";
 import { type Destination, type Exchange, setHead } from "../gate/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../gate/pipeline/pipeline.ts";
-import { forSender } from "../identity/sender.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import { rejectRest } from "./conventions/problem.ts";
 
@@ -41,9 +40,7 @@ export class ExpressInterface implements HttpInterface {
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
     const onEnd = (error: unknown = problem("no such path")) => this.#fail(error, exchange);
-    const route = () => app(request as never, response as never, onEnd);
-    if ("identity" in exchange) forSender(exchange.identity, route);
-    else route();
+    app(request as never, response as never, onEnd);
   }
 
   #fail(error: unknown, destination: Destination): void {

@@ -83,8 +83,8 @@ ${sessions.length > 1 ? actionOf(visit, SESSIONS_PATH, { id: "others" }, "Sign o
 </section>`;
 }
 
-const linkedTo = async ({ auth: { federated }, signedIn }: AccountVisit): Promise<readonly LinkedIdentity[]> =>
-  federated === null ? [] : federated.identitiesOf(signedIn.id);
+const linkedTo = async ({ auth, signedIn }: AccountVisit): Promise<readonly LinkedIdentity[]> =>
+  auth.federated?.identitiesOf(auth, signedIn.id) ?? [];
 
 function identitiesOf(visit: AccountVisit, identities: readonly LinkedIdentity[]): Html | null {
   const providers = providersOf(visit.auth);

@@ -36,7 +36,7 @@ export async function unlinkOnPage(visit: AccountVisit, form: URLSearchParams): 
   const { auth, signedIn, client } = visit;
   const id = idIn(form);
   if (auth.federated === null) throw problem("no such identity");
-  if (!(await auth.federated.unlink(currentSignInOf(signedIn), id, client))) throw problem("revoked token");
+  if (!(await auth.federated.unlink(auth, currentSignInOf(signedIn), id, client))) throw problem("revoked token");
   continueAt(visit, ACCOUNT_PATH, { notice: "The identity is unlinked. All other sign-ins have ended." });
 }
 

@@ -63,7 +63,7 @@ export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchPara
   const provider = providerOf(call, kind);
   const { flow, start } = await takeFlow(call, provider, sent.get(stateName));
   attempt.start = start;
-  const identity = await verifyResponse(services, client, () => provider.finish(sent, flow));
+  const identity = await verifyResponse(services, client, () => provider.finish(sent, flow, auth.once));
   if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
   const login = await admit(services, provider, services.completion.seal(identity), start.linking, client);
   const wire = wireOf(auth, start);

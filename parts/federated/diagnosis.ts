@@ -11,8 +11,7 @@ import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
  * accepts the request with which a sign-in begins. It signs no user in.
  */
 export const diagnoseProvider: DiagnoseProvider = async (settings, { providerKinds, baseUrl, outbound, now }) => {
-  const [once, log] = [{ keep: async () => true }, { error: () => {} }];
-  const context: ProviderContext = { baseUrl, outbound, clock: () => now, once, log };
+  const context: ProviderContext = { baseUrl, outbound, clock: () => now, log: { error: () => {} } };
   const protocol = protocolsIn(providerKinds).find(({ kind }) => kind === settings.kind)!;
   return {
     protocol: protocol.title,

@@ -1,45 +1,39 @@
 import { createOutbound } from "../../identity/outbound.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import type { CreateFederated } from "../../rest-gateway/auth/federated.ts";
-import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 import { admitCode, admitIdToken } from "./admission.ts";
 import { LinkBody } from "./bodies.ts";
 import { beginSignIn } from "./browser.ts";
 import { reportFailure } from "./browser-sign-in.ts";
-import { Completion } from "./completion.ts";
 import { Flows } from "./flow.ts";
 import { linkIdentity, unlink } from "./identities.ts";
 import { IdentityRepository } from "./identity-repository.ts";
 import { protocolsIn } from "./protocol.ts";
 import { Providers } from "./providers.ts";
-import type { FederatedServices, OwnFederated } from "./services.ts";
+import { type OwnFederated, servicesOf } from "./services.ts";
 
 export const createFederated: CreateFederated = (options): OwnFederated => {
-  const { settings, url, functions, once, repository, throttle, forget, secret, clock, log, codes, wires } = options;
+  const { settings, url, functions, secret, clock, log } = options;
   const protocols = protocolsIn(options.providerKinds);
-  const identities = new IdentityRepository(functions);
-  const context = { baseUrl: url, outbound: createOutbound(settings), once, clock, log };
-  const box = new SecretBox(deriveKey(secret, "identities"));
+  const repository = new IdentityRepository(functions);
+  const context = { baseUrl: url, outbound: createOutbound(settings), clock, log };
   const reader = settings.providers.with(protocols);
-  const providers = new Providers({ reader, protocols, repository: identities, context, log });
-  const services: FederatedServices = {
-    ...{ url, providers, identities, wires, once, repository, throttle, forget, clock, log },
-    flows: new Flows(secret),
-    completion: new Completion({ identities, repository, codes, isClosed: !isSignupOpen(settings), box }),
-  };
+  const providers = new Providers({ reader, protocols, repository, context, log });
+  const box = new SecretBox(deriveKey(secret, "identities"));
   return {
-    services,
+    shared: { providers, flows: new Flows(secret), box, log },
     load: () => providers.load(),
     list: () => providers.list().map((each) => each.settings),
-    begin: (exchange, provider, start) => beginSignIn(services, exchange, providers.find(provider), start),
-    admitCode: (code, verifier, client) => admitCode(services, code, verifier, client),
+    begin: (exchange, provider, start) =>
+      beginSignIn(servicesOf(exchange.auth), exchange, providers.find(provider), start),
+    admitCode: (auth, code, verifier, client) => admitCode(servicesOf(auth), code, verifier, client),
     issuesIdTokens: (provider) => providers.byName(provider)?.finishIdToken !== undefined,
-    admitIdToken: (provider, token, linking, client) =>
-      admitIdToken(services, providers.find(provider), token, linking, client),
-    identitiesOf: (userId) => identities.list(userId),
+    admitIdToken: ({ auth, client }, provider, token, linking) =>
+      admitIdToken(servicesOf(auth), providers.find(provider), token, linking, client),
+    identitiesOf: (auth, userId) => servicesOf(auth).identities.list(userId),
     link: (call) => linkIdentity({ ...call, body: parse(LinkBody, call.body) }),
-    unlink: (signIn, id, client) => unlink(services, signIn, id, client),
-    reportFailure: (call, error) => reportFailure(services, call, error),
+    unlink: (auth, signIn, id, client) => unlink(servicesOf(auth), signIn, id, client),
+    reportFailure: (call, error) => reportFailure(servicesOf(call.auth), call, error),
   };
 };

@@ -13,10 +13,12 @@ export type ProviderContext = {
   /** The public URL of the service. URLs that providers send browsers back to are made from it, never from a request. */
   readonly baseUrl: string;
   readonly outbound: Outbound;
-  readonly once: Pick<OneTimeValues, "keep">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
 };
+
+/** Keeps what a request may use once. */
+export type Once = Pick<OneTimeValues, "keep">;
 
 /** An identity provider. Methods reject with Problem. */
 export type Provider = {
@@ -30,7 +32,7 @@ export type Provider = {
   /** The URL at the provider where a sign-in begins. */
   begin(flow: Flow): Promise<string>;
   /** The identity in the response of the provider, whose flow has been taken. */
-  finish(response: URLSearchParams, flow: Flow): Promise<ConfirmedIdentity>;
+  finish(response: URLSearchParams, flow: Flow, once: Once): Promise<ConfirmedIdentity>;
   /** The identity in an ID token; only of providers that issue them. */
   finishIdToken?(token: SentIdToken): Promise<ConfirmedIdentity>;
   /** The URL at the provider that ends a sign-in there; null if the provider has none. */

@@ -11,7 +11,7 @@ import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { ConfirmationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf } from "./requests.ts";
-import { mailOf } from "./service.ts";
+import { mailOf, mailRowsOf } from "./service.ts";
 
 // A link proves whose the mailbox is, but not whose the account: another person may have registered it, or have requested the e-mail for it.
 
@@ -73,7 +73,7 @@ export async function epochFor(
   tokenHash: Buffer,
   password: string | null | undefined,
 ): Promise<number | null> {
-  const found = await mailOf(call.auth).repository.findLink(tokenHash);
+  const found = await mailRowsOf(call.auth).findLink(tokenHash);
   if (!found?.needsProof) return null;
   const account = found.account!;
   // With EMAIL_CONFIRM=required.
@@ -97,7 +97,7 @@ export async function confirmEmail(call: Call<"none", z.infer<typeof Confirmatio
     await confirmLink(call, link, body);
     return { message: "the e-mail is confirmed" };
   }
-  await mailOf(auth).repository.declineConfirmation(hashOf(body.token), client.address);
+  await mailRowsOf(auth).declineConfirmation(hashOf(body.token), client.address);
   return { message: "the request is ended: no account gets your address by it" };
 }
 
@@ -108,14 +108,13 @@ export async function confirmLink(
   { token, password, newPassword = null }: z.infer<typeof ConfirmationBody>,
 ): Promise<string> {
   const { auth, client } = call;
-  const { repository } = mailOf(auth);
   const account = link.needsProof ? link.account! : null;
   if (newPassword !== null) requireNew(auth, newPassword, link);
   const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
   if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
   const hash = newPassword === null ? null : await auth.hashing.hashFor(client, newPassword);
   const proof = { epoch, passwordHash: hash };
-  const confirmed = await repository.confirmEmail(hashOf(token), proof, client.address);
+  const confirmed = await mailRowsOf(auth).confirmEmail(hashOf(token), proof, client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.forget(String(confirmed.user));
   return String(confirmed.user);

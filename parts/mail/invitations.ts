@@ -11,14 +11,15 @@ import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { InvitationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
-import { mailOf } from "./service.ts";
+import { mailOf, mailRowsOf } from "./service.ts";
 
 /** `POST /auth/invitations`: an administrator or the service key invites an address. */
 export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
   const { auth, body, client, signedIn } = call;
   requireInvitations(auth);
   const data = mailDataOf(call, { returnTo: returnToOf(auth, body.returnTo) });
-  await mailOf(auth).repository.by(operatorName(signedIn)).invite(body.email, data, client.address);
+  const rows = mailRowsOf({ functions: auth.functions.by(operatorName(signedIn)) });
+  await rows.invite(body.email, data, client.address);
   return { message: "an e-mail is on its way to this address" };
 }
 
@@ -42,7 +43,7 @@ async function accept({ auth, client }: Call, { token, name, password }: Input):
   await linkOf(auth, token, "invitation");
   const passwordHash = await hashing.hashFor(client, password);
   const accepted = { tokenHash: hashOf(token), name, passwordHash, address: client.address };
-  const id = await mailOf(auth).repository.acceptInvitation(accepted);
+  const id = await mailRowsOf(auth).acceptInvitation(accepted);
   return { account: (await repository.accountOf(String(id)))!, attempt: [], address: client.address };
 }
 

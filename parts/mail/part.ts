@@ -5,13 +5,12 @@ import { mailPage } from "./console-page.ts";
 import { doneUrl } from "./done.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
-import { MailService, mailOf, type OwnMails } from "./service.ts";
+import { MailService, mailOf, mailRowsOf, type OwnMails } from "./service.ts";
 import { takeCode } from "./sign-in.ts";
 import { Templates } from "./templates.ts";
 
 const createMails: CreateMails = (options): OwnMails => {
   const service = new MailService(options);
-  const { repository } = service;
   return {
     service,
     isOn: service.isOn,
@@ -21,7 +20,7 @@ const createMails: CreateMails = (options): OwnMails => {
     request: requestMailFor,
     takeCode,
     hashOfCode: (code) => service.hashOfCode(code),
-    findLink: (tokenHash) => repository.findLink(tokenHash),
+    findLink: (auth, tokenHash) => mailRowsOf(auth).findLink(tokenHash),
     markBrowser,
     doneUrl,
     start: () => service.start(),

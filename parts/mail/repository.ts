@@ -66,11 +66,6 @@ export class MailRepository {
     this.#functions = functions;
   }
 
-  /** The same repository, whose security events name the operator. */
-  by(operator: string): MailRepository {
-    return new MailRepository(this.#functions.by(operator));
-  }
-
   /** Adds an e-mail to an address, whether it has an account or not. Null if it is added, "malformed" if no account can have the address. */
   async request(
     kind: RequestedKind,

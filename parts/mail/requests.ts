@@ -13,7 +13,7 @@ import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import type { ResetBody, TokenBody } from "./bodies.ts";
 import type { MailKind } from "./kinds.ts";
 import type { Link } from "./repository.ts";
-import { mailOf } from "./service.ts";
+import { mailOf, mailRowsOf } from "./service.ts";
 
 /**
  * Requests an e-mail for an address. The response, the statements and the number of e-mails are the same for every address, so
@@ -49,7 +49,7 @@ export async function requestMailFor(
   const mail = mailOf(auth);
   if (!mail.isOn) throw problem("no mail");
   const data = { ...mailDataOf({ request }, destination), newUser };
-  const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
+  const refused = await mailRowsOf(auth).request(kind, email, data, client.address, mail.settings);
   if (refused === null) return;
   if (refused === "malformed") throw emailRefused(refused);
   auth.onLimit(refused.limit);
@@ -63,14 +63,14 @@ const RETURN_TO = {
 
 /** A link whose token is valid, and of this kind. Rejects with Problem. */
 export async function linkOf(auth: Auth, token: string, kind?: MailKind): Promise<Link> {
-  const link = await mailOf(auth).repository.findLink(hashOf(token));
+  const link = await mailRowsOf(auth).findLink(hashOf(token));
   if (link === null || link.kind !== (kind ?? link.kind)) throw problem("invalid link");
   return link;
 }
 
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
-  const user = await mailOf(auth).repository.undoEmail(hashOf(body.token), client.address);
+  const user = await mailRowsOf(auth).undoEmail(hashOf(body.token), client.address);
   auth.forget(String(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
 }
@@ -98,7 +98,7 @@ async function reset(
   const sent = spent ? await secondFactor.read(account!, { factors, code }, client.address) : null;
   const hash = await hashing.hashFor(client, password);
   const change = (limits: CodeLimits) =>
-    mailOf(auth).repository.resetPassword(hashOf(token), hash, sent, client.address, limits);
+    mailRowsOf(auth).resetPassword(hashOf(token), hash, sent, client.address, limits);
   const tried = await throttle.spendCode(change, client);
   if (tried.outcome === "spent") throw problem("invalid link");
   requireAccepted(tried);

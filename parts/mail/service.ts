@@ -24,7 +24,7 @@ const MAX_ATTEMPTS = 12;
 
 /** E-mails: requests add them in their transaction, and a task sends them. */
 export class MailService {
-  readonly repository: MailRepository;
+  readonly #repository: MailRepository;
   readonly settings: MailSettings;
   /** Whether e-mails are sent or kept. */
   readonly isOn: boolean;
@@ -40,7 +40,7 @@ export class MailService {
   /** Throws ConfigError for a template that is not valid. */
   constructor({ settings, functions, folder, hasTasks, secret, url, log }: Parameters<CreateMails>[0]) {
     this.settings = settings;
-    this.repository = new MailRepository(functions);
+    this.#repository = new MailRepository(functions);
     const transport = transportSettings(settings);
     this.isOn = hasTasks && transport.mailUrl !== "";
     this.isKept = this.isOn && transport.mailUrl === "keep";
@@ -78,7 +78,7 @@ export class MailService {
 
   /** Deletes what has expired. */
   purge(): Promise<void> {
-    return this.repository.purge(RETENTION);
+    return this.#repository.purge(RETENTION);
   }
 
   close(): void {
@@ -87,7 +87,7 @@ export class MailService {
 
   /** The e-mails that are kept, newest first, as they would be sent. */
   async kept(total: number): Promise<readonly (Mail & { readonly sentAt: string })[]> {
-    const mails = await this.repository.list(total);
+    const mails = await this.#repository.list(total);
     return mails.map((mail) => ({ ...this.#render(mail.id, mail), sentAt: mail.sentAt }));
   }
 
@@ -95,7 +95,7 @@ export class MailService {
   async #run(id: string, attempts: number): Promise<void> {
     const count = (outcome: string) => this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
     const { mailLinkTtl } = this.settings;
-    const begun = await this.repository.begin(
+    const begun = await this.#repository.begin(
       id,
       hashOf(this.#tokenOf(id)),
       this.hashOfCode(this.#codeOf(id)),
@@ -121,7 +121,7 @@ export class MailService {
       this.#log[isLast ? "error" : "warn"]({ ...about, reason }, `an e-mail cannot be sent, and ${outcome}`);
       if (!isLast) throw error;
     }
-    await this.repository.end(id, this.#transport === null);
+    await this.#repository.end(id, this.#transport === null);
     if (this.#transport === null)
       this.#log.info({ ...about, url: `${this.#url}/console/mail` }, "an e-mail is kept: the console shows it");
   }
@@ -129,7 +129,7 @@ export class MailService {
   /** Whether the application sends the e-mail itself. */
   #handOver(mail: Mail, { data, userId, ...due }: DueMail & { readonly userId: string | number | null }) {
     const values = this.#valuesOf(mail.id, { ...due, data });
-    return this.repository.handOver(mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
+    return this.#repository.handOver(mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
   }
 
   #render(id: string, due: DueMail): Mail {
@@ -216,6 +216,9 @@ export class MailService {
 
 /** What the part brings: the interface of the core, and the service behind it. */
 export type OwnMails = Mails & { readonly service: MailService };
+
+/** The e-mails of a request. */
+export const mailRowsOf = ({ functions }: Pick<Auth, "functions">): MailRepository => new MailRepository(functions);
 
 /** The routes of the part are served only where it has created the service. */
 export const mailOf = ({ mails }: Pick<Auth, "mails">): MailService => (mails as OwnMails).service;

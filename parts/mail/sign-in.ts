@@ -10,7 +10,7 @@ import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { TokenBody } from "./bodies.ts";
 import { epochFor } from "./confirmations.ts";
 import type { Link } from "./repository.ts";
-import { mailOf } from "./service.ts";
+import { mailOf, mailRowsOf } from "./service.ts";
 
 /** Wrong codes after which the code of an e-mail is no longer valid. */
 const CODE_ATTEMPTS = 5;
@@ -39,8 +39,7 @@ export const takeCode: Mails["takeCode"] = async (call, sent, kinds, reason, { p
   const tokenHash = await tokenOf(call, sent, reason);
   // A password is verified after the code: before, it would cost time for anyone, and the time would tell whose account it is.
   const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
-  const { repository } = mailOf(auth);
-  const { account, token } = await repository.takeToken(tokenHash, kinds, epoch, signedIn, address, reason);
+  const { account, token } = await mailRowsOf(auth).takeToken(tokenHash, kinds, epoch, signedIn, address, reason);
   // It may have lost its password and its sign-ins, if its e-mail was not confirmed.
   auth.forget(account.id);
   return { account, attempt: [], address, byMail: true, mailToken: token };
@@ -50,10 +49,9 @@ export const takeCode: Mails["takeCode"] = async (call, sent, kinds, reason, { p
 async function tokenOf({ auth, client }: MailCall, sent: SentCode, reason: MailRefusal): Promise<Buffer> {
   if (!("code" in sent)) return sent;
   const { throttle, repository } = auth;
-  const mail = mailOf(auth);
-  const codeHash = mail.hashOfCode(sent.code.replace(/\s/g, ""));
+  const codeHash = mailOf(auth).hashOfCode(sent.code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
-  const found = await throttle.guard(attempt, mail.repository.findCode(sent.email, codeHash, CODE_ATTEMPTS));
+  const found = await throttle.guard(attempt, mailRowsOf(auth).findCode(sent.email, codeHash, CODE_ATTEMPTS));
   await throttle.settle(attempt, found === null);
   if (found !== null) return found;
   await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });

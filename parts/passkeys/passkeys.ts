@@ -7,6 +7,7 @@ import type {
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
+import type { AuthFunctions } from "../../rest-gateway/auth/functions.ts";
 import type { PasskeyCredential, PasskeySignature } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
   type CreatedPasskey,
@@ -58,6 +59,10 @@ export class WebAuthn implements Passkeys {
 
   constructor(options: PasskeysOptions) {
     this.#options = options;
+  }
+
+  from(functions: AuthFunctions): WebAuthn {
+    return new WebAuthn({ ...this.#options, repository: new PasskeyRepository(functions) });
   }
 
   get isOn(): boolean {

@@ -8,6 +8,7 @@ import type { Flow } from "../federated/flow.ts";
 import {
   type ConfirmedIdentity,
   identityOf,
+  type Once,
   type Provider,
   type ProviderContext,
   textAt,
@@ -72,11 +73,11 @@ export class SamlProvider implements Provider {
     return saml.getAuthorizeUrlAsync(flow.state, undefined, {});
   }
 
-  async finish(response: URLSearchParams, flow: Flow): Promise<ConfirmedIdentity> {
+  async finish(response: URLSearchParams, flow: Flow, once: Once): Promise<ConfirmedIdentity> {
     const xml = decodeResponse(response.get("SAMLResponse"));
     const metadata = await this.metadata();
     const assertion = await this.#read(xml, metadata, flow);
-    await this.#useOnce(`${metadata.entityId}\0${assertion.id}`, assertion.expiresAt);
+    await useOnce(once, `${metadata.entityId}\0${assertion.id}`, assertion.expiresAt);
     const { attributes, nameId, sessionIndex } = assertion;
     const chosen = textAt(attributes, this.settings.claims.subject);
     const subject = this.settings.claims.subject.length > 0 ? chosen : assertion.subject;
@@ -110,10 +111,10 @@ export class SamlProvider implements Provider {
   }
 
   /** Reads a request of the provider to end a sign-in. Each request is accepted once. */
-  async readLogoutRequest(query: string): Promise<LogoutRequest> {
+  async readLogoutRequest(query: string, once: Once): Promise<LogoutRequest> {
     const metadata = await this.metadata();
     const request = readLogoutRequest(query, this.#sender(metadata));
-    await this.#useOnce(`${metadata.entityId}\0${request.id}`, request.expiresAt);
+    await useOnce(once, `${metadata.entityId}\0${request.id}`, request.expiresAt);
     return request;
   }
 
@@ -226,11 +227,11 @@ export class SamlProvider implements Provider {
   #sender({ entityId: issuer, certificates }: SamlMetadata) {
     return { issuer, certificates, destination: this.#logoutUrl, now: this.#context.clock() };
   }
+}
 
-  async #useOnce(id: string, expiresAt: number): Promise<void> {
-    if (await this.#context.once.keep("assertion", hashOf(id), {}, expiresAt)) return;
-    throw signInFailure("expired", "the assertion, or the request, was used before");
-  }
+async function useOnce(once: Once, id: string, expiresAt: number): Promise<void> {
+  if (await once.keep("assertion", hashOf(id), {}, expiresAt)) return;
+  throw signInFailure("expired", "the assertion, or the request, was used before");
 }
 
 /** node-saml has rejected the response, possibly because the provider has a new certificate. */

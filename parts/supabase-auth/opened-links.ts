@@ -20,7 +20,7 @@ export async function openLink(call: AuthCall): Promise<void> {
   const asked = returnToIn(call);
   let link: Link | null = null;
   try {
-    link = await mailsIn(auth).findLink(hashOf(token));
+    link = await mailsIn(auth).findLink(auth, hashOf(token));
     // What was confirmed leads on until its code was exchanged.
     const kinds = kindsOf(query.get("type"));
     const isOfType = link !== null && (link.kind === "confirmed" || kinds.some((kind) => kind === link!.kind));

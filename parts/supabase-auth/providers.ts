@@ -100,7 +100,7 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const login = tokenHash && (await mailsIn(auth).takeCode(call, tokenHash, [mail.kind], "invalid sign-in code"));
   if (login !== null) return issue(call, login, AUTH_SESSION);
   if (auth.federated === null) throw problem("invalid sign-in code");
-  return issue(call, await auth.federated.admitCode(code, verifier, client), AUTH_SESSION);
+  return issue(call, await auth.federated.admitCode(auth, code, verifier, client), AUTH_SESSION);
 }
 
 /**
@@ -108,7 +108,7 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
  * links its identity to the user of the request. A token signs in once.
  */
 export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
-  const { auth, request, client } = call;
+  const { auth, request } = call;
   const sent = await readAuthBody(request, auth.limits, IdTokenGrant);
   const { id_token: idToken, access_token: accessToken, nonce } = sent;
   if (!idToken || !sent.provider) throw invalid("id_token and provider required");
@@ -116,7 +116,7 @@ export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
   if (!federated?.issuesIdTokens(sent.provider)) throw problem("provider off", { name: sent.provider });
   const linking = sent.link_identity ? await linkingOf(call) : null;
   const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
-  return issue(call, await federated.admitIdToken(sent.provider, token, linking, client), AUTH_SESSION);
+  return issue(call, await federated.admitIdToken(call, sent.provider, token, linking), AUTH_SESSION);
 }
 
 /** `DELETE /user/identities/{identityId}`: ends all other sign-ins of the user. */
@@ -131,6 +131,6 @@ export async function unlinkIdentity(call: AuthCall): Promise<object> {
   if (!isUuid(id)) throw problem("no such identity");
   const { userId, session } = signedIn;
   if (auth.federated === null) throw problem("no such identity");
-  if (!(await auth.federated.unlink({ id: userId, session }, id, client))) throw problem("session ended");
+  if (!(await auth.federated.unlink(auth, { id: userId, session }, id, client))) throw problem("session ended");
   return {};
 }

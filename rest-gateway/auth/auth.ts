@@ -9,6 +9,7 @@ import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
+import type { Sender } from "../../identity/sender.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { AdminUsers } from "./admin-users.ts";
@@ -36,7 +37,7 @@ import { SessionRepository } from "./session-repository.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { SignInCodes } from "./sign-in-codes.ts";
-import { Throttle } from "./throttle.ts";
+import { Throttle, type ThrottleLimits } from "./throttle.ts";
 import type { Wire } from "./wires.ts";
 
 export type AuthOptions = AuthParts & {
@@ -65,23 +66,15 @@ export type AuthOptions = AuthParts & {
   readonly log: Logger;
 };
 
-/** The services behind authentication; each route uses the ones that it needs. */
-export type Auth = {
-  readonly settings: AuthSettings;
-  /** The public URL of the service. */
-  readonly url: string;
-  readonly returnUrls: ReturnUrls;
+/** The services that run statements: they count for the sender of a request. */
+export type BoundAuth = {
+  /** For what parts call. */
+  readonly functions: AuthFunctions;
   readonly once: OneTimeValues;
   readonly codes: SignInCodes;
-  /** The other APIs than `/auth` at which a sign-in may begin, by name: parts add theirs. */
-  readonly wires: Map<string, Wire>;
-  /** Whether pages may link to SIGN_IN_PATH and ACCOUNT_PATH. */
-  readonly hasAccountPages: boolean;
   readonly repository: AuthRepository;
   readonly keys: KeyRepository;
   readonly factors: FactorRepository;
-  readonly tokens: Tokens;
-  readonly hashing: PasswordHashing;
   readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
   readonly signIn: SignIn;
@@ -90,13 +83,25 @@ export type Auth = {
   readonly enrolment: Enrolment;
   /** Null where no part brings them. */
   readonly passkeys: Passkeys | null;
-  readonly backupCodes: BackupCodes;
   readonly sessionRows: SessionRepository;
-  /** For what parts call. */
-  readonly functions: AuthFunctions;
   readonly adminUsers: AdminUsers;
   /** With cookies. */
   readonly sessions: Sessions;
+};
+
+/** The services behind authentication; each route uses the ones that it needs. */
+export type Auth = BoundAuth & {
+  readonly settings: AuthSettings;
+  /** The public URL of the service. */
+  readonly url: string;
+  readonly returnUrls: ReturnUrls;
+  /** The other APIs than `/auth` at which a sign-in may begin, by name: parts add theirs. */
+  readonly wires: Map<string, Wire>;
+  /** Whether pages may link to SIGN_IN_PATH and ACCOUNT_PATH. */
+  readonly hasAccountPages: boolean;
+  readonly tokens: Tokens;
+  readonly hashing: PasswordHashing;
+  readonly backupCodes: BackupCodes;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
@@ -110,6 +115,8 @@ export type Auth = {
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
+  /** For a request, and what follows from it. Null for work of the service, as these services themselves are. */
+  from(sender: Sender | null): BoundAuth;
   /** Reports the name of the limit that has rejected something. */
   onLimit(setting: string): void;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
@@ -148,32 +155,44 @@ export function createAuth({
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = settings;
   const hookFailures = new HookFailures(log);
-  const functions = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
-  const repository = new AuthRepository(functions);
-  const once = new OneTimeValues(functions);
-  const codes = new SignInCodes({ once, box: new SecretBox(deriveKey(secret, "sign-in codes")), clock });
-  const wires = new Map<string, Wire>();
-  const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
-  const keys = new KeyRepository(functions);
-  const factors = new FactorRepository(functions);
-  const throttle = new Throttle(repository, settings, onLimit);
+  const ofService = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
+  const codeBox = new SecretBox(deriveKey(secret, "sign-in codes"));
+  const attempts = { limits: settings as ThrottleLimits, waiting: 0, onLimit };
   const hashing = new PasswordHashing(hashPassword);
-  const passwords = new PasswordCheck({ rules: new PasswordRules(settings), repository, hashing, throttle });
-  const csrf = new CsrfTokens(secret);
-  const passkeys = createPasskeys?.({ settings, url, functions, secret, clock }) ?? null;
+  const rules = new PasswordRules(settings);
+  const passkeysOfService = createPasskeys?.({ settings, url, functions: ofService, secret, clock }) ?? null;
   const factorSecrets = factorKeys(settings, secret);
-  const factor = { repository, factors, throttle, passkeys, clock, ...factorSecrets };
-  const secondFactor = new SecondFactor(factor);
-  const signIn = new SignIn({
-    confirms: settings.emailConfirm === "required",
-    passwords,
-    throttle,
-    repository,
-    tokens,
-    secondFactor,
-    passkeys,
-  });
-  const registration = new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) });
+  const forget = (userId: string) => store.forget(userId);
+  const from = (sender: Sender | null): BoundAuth => {
+    const functions = sender === null ? ofService : ofService.from(sender);
+    const repository = new AuthRepository(functions);
+    const once = new OneTimeValues(functions);
+    const factors = new FactorRepository(functions);
+    const throttle = new Throttle(repository, attempts);
+    const passwords = new PasswordCheck({ rules, repository, hashing, throttle });
+    const passkeys = passkeysOfService?.from(functions) ?? null;
+    const factor = { repository, factors, throttle, passkeys, clock, ...factorSecrets };
+    const secondFactor = new SecondFactor(factor);
+    const confirms = settings.emailConfirm === "required";
+    return {
+      ...{ functions, repository, once, factors, throttle, passwords, passkeys, secondFactor },
+      codes: new SignInCodes({ once, box: codeBox, clock }),
+      sessionRows: new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS }),
+      keys: new KeyRepository(functions),
+      signIn: new SignIn({ confirms, passwords, throttle, repository, tokens, secondFactor, passkeys }),
+      registration: new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) }),
+      enrolment: new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget }),
+      adminUsers: new AdminUsers(functions, serviceDatabase),
+      sessions: new Sessions(store.sessions, sender),
+    };
+  };
+  const csrf = new CsrfTokens(secret);
+  const sameOrigin = new SameOriginCheck(settings);
+  const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
+  const onKeyUsed = (id: string) => keyUses.add(id);
+  const store = identityStore({ from, csrf, sameOrigin, clock, notifications, onKeyUsed });
+  const bound = from(null);
+  const { functions, repository, keys } = bound;
   const mails = createMails?.({ settings, functions, folder, hasTasks, secret, url, log }) ?? null;
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),
@@ -186,47 +205,21 @@ export function createAuth({
     async () => mails?.purge(),
   ];
   const housekeeping = new Housekeeping({ purges, onError });
-  const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
-  const onKeyUsed = (id: string) => keyUses.add(id);
-  const sameOrigin = new SameOriginCheck(settings);
-  const forStore = {
-    ...{ repository, sessionRows, keys, signIn, csrf, sameOrigin },
-    ...{ clock, notifications, onKeyUsed },
-  };
-  const store = identityStore(forStore);
-  const forFederated = { settings, providerKinds, url, functions, once, codes, wires, repository, throttle, secret };
-  const federated = createFederated?.({ ...forFederated, forget: store.forget, clock, log }) ?? null;
-  const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
-  const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
-  const sessions = new Sessions(store.sessions);
+  const federated = createFederated?.({ settings, providerKinds, url, functions, secret, clock, log }) ?? null;
   return {
+    ...bound,
+    from,
     settings,
     url,
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
-    once,
-    codes,
-    wires,
+    wires: new Map(),
     hasAccountPages,
-    repository,
-    keys,
-    factors,
     tokens,
     hashing,
-    passwords,
-    throttle,
-    signIn,
-    registration,
-    secondFactor,
-    enrolment,
-    passkeys,
     backupCodes: factorSecrets.backupCodes,
-    sessionRows,
-    functions,
-    adminUsers: new AdminUsers(functions, serviceDatabase),
-    sessions,
     csrf,
     sameOrigin,
-    callers,
+    callers: new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf }),
     federated,
     mails,
     hookFailures,
@@ -235,12 +228,12 @@ export function createAuth({
     clock,
     addressOf,
     follow: (changed) => {
-      throttle.limitTo(changed);
+      attempts.limits = changed;
       repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
-      passkeys?.follow(changed);
+      passkeysOfService?.follow(changed);
     },
-    forget: store.forget,
+    forget,
     onLimit,
     start: async () => {
       await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);

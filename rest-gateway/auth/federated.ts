@@ -8,14 +8,10 @@ import type { Outbound, OutboundSettings } from "../../identity/outbound.ts";
 import type { Problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
 import type { AuthFunctions } from "./functions.ts";
-import type { OneTimeValues } from "./one-time-values.ts";
-import type { AuthRepository } from "./repository.ts";
 import type { Call } from "./route.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
-import type { SignInCodes } from "./sign-in-codes.ts";
-import type { Client, Throttle } from "./throttle.ts";
-import type { Wire } from "./wires.ts";
+import type { Client } from "./throttle.ts";
 
 /** Sign-in at identity providers, as a part brings it. Methods reject with Problem. */
 export type Federated = {
@@ -25,22 +21,27 @@ export type Federated = {
   list(): readonly ProviderSettings[];
   /** Redirects the browser to a provider, and binds what follows to it with a cookie. */
   begin(
-    exchange: { readonly request: Request; readonly response: Response },
+    exchange: { readonly auth: Auth; readonly request: Request; readonly response: Response },
     provider: string,
     start: SignInRequest,
   ): Promise<void>;
   /** Admits, or links first, the identity of a code with which a browser has continued. */
-  admitCode(code: string, verifier: string, client: Client): Promise<AdmittedLogin>;
+  admitCode(auth: Auth, code: string, verifier: string, client: Client): Promise<AdmittedLogin>;
   /** Whether a provider of this name issues ID tokens. */
   issuesIdTokens(provider: string): boolean;
   /** Admits, or links first, the identity of an ID token, which is used once. */
-  admitIdToken(provider: string, token: SentIdToken, linking: Linking | null, client: Client): Promise<AdmittedLogin>;
+  admitIdToken(
+    call: Pick<Call, "auth" | "client">,
+    provider: string,
+    token: SentIdToken,
+    linking: Linking | null,
+  ): Promise<AdmittedLogin>;
   /** Newest first. */
-  identitiesOf(userId: string): Promise<readonly LinkedIdentity[]>;
+  identitiesOf(auth: Auth, userId: string): Promise<readonly LinkedIdentity[]>;
   /** The body has a sign-in code, its verifier, and what confirms the change. */
   link(call: Call<"account">): Promise<LinkedIdentity>;
   /** Returns false if the sign-in has ended. */
-  unlink(signIn: CurrentSignIn, id: string, client: Client): Promise<boolean>;
+  unlink(auth: Auth, signIn: CurrentSignIn, id: string, client: Client): Promise<boolean>;
   /** Logs a sign-in that has failed, and returns what the browser gets. */
   reportFailure(call: FailedCall, error: Problem): Promise<FailedSignIn>;
 };
@@ -112,14 +113,6 @@ export type CreateFederated = (options: {
   /** The public URL of the service. */
   readonly url: string;
   readonly functions: AuthFunctions;
-  readonly once: OneTimeValues;
-  readonly repository: AuthRepository;
-  readonly throttle: Throttle;
-  /** Drops cached identities of a user. */
-  forget(userId: string): void;
-  readonly codes: SignInCodes;
-  /** The other APIs at which a sign-in may begin, by name. */
-  readonly wires: ReadonlyMap<string, Wire>;
   /** The secret of the service, from which keys are derived. */
   readonly secret: string;
   readonly clock: Clock;

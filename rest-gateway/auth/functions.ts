@@ -4,13 +4,16 @@ import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
-import { recipientOfSender } from "../../identity/sender.ts";
+import type { Sender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
 /** A call of a function in `auth_api`, such as `list_keys($1)`. */
 export type Call = { readonly call: string; readonly values: readonly (string | null)[] };
+
+/** Whose request it is, if it is no work of the service; and who acts, if it is not the user whose account it is. */
+type Actor = { readonly sender?: Sender; readonly operator?: string };
 
 /** The service itself: "none" keeps the login role of the pool. */
 const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
@@ -23,19 +26,24 @@ export class AuthFunctions {
   readonly #database: Transactions;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  readonly #operator: string | undefined;
+  readonly #actor: Actor;
 
-  /** `onError` gets each error of the database. `operator` acts, instead of the user whose account it is. */
-  constructor(database: Transactions, clock: Clock, onError: (error: unknown) => void = () => {}, operator?: string) {
+  /** `onError` gets each error of the database. */
+  constructor(database: Transactions, clock: Clock, onError: (error: unknown) => void = () => {}, actor: Actor = {}) {
     this.#database = database;
     this.#clock = clock;
     this.#onError = onError;
-    this.#operator = operator;
+    this.#actor = actor;
   }
 
   /** The same functions, whose security events name the operator: `user 3`, `role service_role`. */
   by(operator: string): AuthFunctions {
-    return new AuthFunctions(this.#database, this.#clock, this.#onError, operator);
+    return new AuthFunctions(this.#database, this.#clock, this.#onError, { ...this.#actor, operator });
+  }
+
+  /** The same functions, for a request. */
+  from(sender: Sender): AuthFunctions {
+    return new AuthFunctions(this.#database, this.#clock, this.#onError, { ...this.#actor, sender });
   }
 
   async call<T>(call: string, values: Call["values"]): Promise<T> {
@@ -45,12 +53,13 @@ export class AuthFunctions {
   /** Runs the calls in one transaction and one round trip. */
   async run(...calls: readonly Call[]): Promise<unknown[]> {
     const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
-    const recipient = recipientOfSender();
+    const { sender, operator } = this.#actor;
+    const recipient = sender?.recipient();
     const request = {
       ...NO_REQUEST,
       ...tracedRequest(),
       ...(recipient && { recipient }),
-      ...(this.#operator && { operator: this.#operator }),
+      ...(operator && { operator }),
     };
     try {
       const results = await this.#database.run({ ...GATEWAY, request }, statements);

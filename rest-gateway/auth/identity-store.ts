@@ -6,11 +6,9 @@ import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
-import type { KeyRepository } from "./keys.ts";
-import type { AuthRepository } from "./repository.ts";
+import type { Sender } from "../../identity/sender.ts";
+import type { BoundAuth } from "./auth.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
-import type { SessionRepository } from "./session-repository.ts";
-import type { SignIn } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
 const SEEN_FOR = 30_000;
@@ -21,10 +19,8 @@ const SEEN_FOR = 30_000;
 const REVOKED_FOR = 2 * MAX_ACCESS_TOKEN_TTL * 1000;
 
 export type IdentityStoreOptions = {
-  readonly repository: AuthRepository;
-  readonly sessionRows: SessionRepository;
-  readonly keys: KeyRepository;
-  readonly signIn: SignIn;
+  /** Null for work of the service. */
+  from(sender: Sender | null): Pick<BoundAuth, "repository" | "sessionRows" | "keys" | "signIn">;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly clock: Clock;
@@ -34,29 +30,30 @@ export type IdentityStoreOptions = {
 
 /** Accounts, keys and sessions of the database, cached until the database reports a change. */
 export function identityStore(options: IdentityStoreOptions): IdentityStore {
-  const { repository, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed } = options;
+  const { from, csrf, sameOrigin, clock, notifications, onKeyUsed } = options;
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
-    lookUp: (id) => repository.accountState(id, REVOKED_FOR),
+    lookUp: (id, sender) => from(sender).repository.accountState(id, REVOKED_FOR),
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
-    lookUp: (hash) => options.keys.find(Buffer.from(hash, "hex")),
+    lookUp: (hash, sender) => from(sender).keys.find(Buffer.from(hash, "hex")),
   });
   const sessions = new LookupCache<Session | null>({
     // Never cached beyond the end of the session.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    lookUp: (hash) => options.sessionRows.touch(Buffer.from(hash, "hex")),
+    lookUp: (hash, sender) => from(sender).sessionRows.touch(Buffer.from(hash, "hex")),
   });
   const linked = new LookupCache<Account | null>({
     ...forever,
-    lookUp: (key) => repository.accountOfIdentity(...(JSON.parse(key) as [issuer: string, subject: string])),
+    lookUp: (key, sender) =>
+      from(sender).repository.accountOfIdentity(...(JSON.parse(key) as [issuer: string, subject: string])),
   });
   const basic = new BasicSignIns({
     clock,
-    signIn: (credentials, address) => signIn.account({ ...credentials, code: null }, address),
+    signIn: (credentials, sender) => from(sender).signIn.account({ ...credentials, code: null }, sender.address),
   });
   const forget = (userId: string) => {
     const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === userId;

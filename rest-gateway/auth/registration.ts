@@ -1,5 +1,4 @@
 import type { Config } from "../../config/config.ts";
-import { forSender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Destination } from "./mail/mails.ts";
 import type { PasswordHashing } from "./passwords.ts";
@@ -46,8 +45,7 @@ export class Registration {
    * a grant is missing.
    */
   register(user: NewUser, password: string, client: Client): Promise<string | null> {
-    const { hashing } = this.#options;
-    return forSender(client, () => hashing.inPlace(client, () => this.#register(user, password, client)));
+    return this.#options.hashing.inPlace(client, () => this.#register(user, password, client));
   }
 
   async #register(user: NewUser, password: string, client: Client): Promise<string | null> {

@@ -4,6 +4,7 @@ import type { Caller } from "../../db/caller.ts";
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../gate/pipeline/express.ts";
 import { ClientGone } from "../../gate/pipeline/response.ts";
+import { Sender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import { invalidId } from "../conventions/problem.ts";
@@ -48,7 +49,7 @@ export type RoutedAuth = Auth & {
    * Creates a user with an account. In resources/, because the catalog and the resource describe the body. Nothing if it has sent the
    * response: the e-mail must be confirmed first.
    */
-  signUp(call: Pick<Call, "request" | "response" | "client">): Promise<object | undefined>;
+  signUp(call: Pick<Call, "auth" | "request" | "response" | "client">): Promise<object | undefined>;
 };
 
 /** The body of a request or a response: described in zod, or, at sign-up, by the catalog. */
@@ -155,9 +156,11 @@ function handlerOf(auth: RoutedAuth, route: Served, run: (call: Call<"none">) =>
 }
 
 /** A request of which nothing is checked yet. Its response is not cached. */
-export function callOf(auth: RoutedAuth, request: Request, response: Response): Call<"none"> {
+export function callOf(services: RoutedAuth, request: Request, response: Response): Call<"none"> {
   response.set("Cache-Control", "no-store");
-  const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+  const address = services.addressOf(request);
+  const auth = { ...services, ...services.from(new Sender(address)) };
+  const client = { address, signal: new ClientGone(response) };
   const attempt: BrowserSignIn = { provider: null, start: null };
   return { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
 }

@@ -4,6 +4,7 @@ import { SESSION, setSession } from "../../identity/cookies.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
+import type { Sender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import { COOKIE, type IssueCall, issue } from "./issue.ts";
 import type { Call } from "./route.ts";
@@ -76,15 +77,17 @@ export type CurrentSession = Session & { readonly cookie: string };
 /** Sessions of browsers. */
 export class Sessions {
   readonly #cache: LookupCache<Session | null>;
+  readonly #sender: Sender | null;
 
   /** By the SHA-256 of their cookie, in hex. A lookup postpones the idle timeout. */
-  constructor(cache: LookupCache<Session | null>) {
+  constructor(cache: LookupCache<Session | null>, sender: Sender | null) {
     this.#cache = cache;
+    this.#sender = sender;
   }
 
   /** The session of the cookie; null if there is no cookie or the session has ended. */
   async of({ session: cookie }: Credentials): Promise<CurrentSession | null> {
-    const session = cookie && (await this.#cache.get(keyOf(cookie)));
+    const session = cookie && (await this.#cache.get(keyOf(cookie), this.#sender));
     return session ? { ...session, cookie: cookie! } : null;
   }
 

@@ -10,6 +10,15 @@ import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = LoginLimits & CodeLimits & Pick<AuthLimits, "registrationsPerAddress">;
 
+/** What all clients share. */
+export type ThrottleState = {
+  limits: ThrottleLimits;
+  /** The attempts that wait for others. */
+  waiting: number;
+  /** Called with the name of the setting whose limit has rejected an attempt. */
+  readonly onLimit: (setting: string) => void;
+};
+
 /** The ids of a reserved attempt. It must be settled. */
 export type ReservedAttempt = readonly number[];
 
@@ -87,19 +96,11 @@ const MAX_WAITING = 64;
  */
 export class Throttle {
   readonly #repository: AuthRepository;
-  #limits: ThrottleLimits;
-  readonly #onLimit: (setting: string) => void;
-  #waiting = 0;
+  readonly #state: ThrottleState;
 
-  /** `onLimit` is called with the name of the setting whose limit has rejected an attempt. */
-  constructor(repository: AuthRepository, limits: ThrottleLimits, onLimit: (setting: string) => void = () => {}) {
+  constructor(repository: AuthRepository, state: ThrottleState) {
     this.#repository = repository;
-    this.#limits = limits;
-    this.#onLimit = onLimit;
-  }
-
-  limitTo(limits: ThrottleLimits): void {
-    this.#limits = limits;
+    this.#state = state;
   }
 
   /**
@@ -108,7 +109,7 @@ export class Throttle {
    */
   async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
     return this.#whenDecided(async () => {
-      const begun = await this.#repository.beginLogin(who, address, this.#limits);
+      const begun = await this.#repository.beginLogin(who, address, this.#state.limits);
       const attempt = this.#attemptOf(begun.attempt, "LOGIN_ATTEMPTS");
       return attempt && { ...begun, attempt };
     }, signal);
@@ -116,21 +117,21 @@ export class Throttle {
 
   /** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
   async reserveCode(userId: string, { signal }: Client): Promise<ReservedAttempt> {
-    const { mfaAttempts, loginWindow } = this.#limits;
+    const { mfaAttempts, loginWindow } = this.#state.limits;
     const reserve = () => this.#repository.reserveCode(userId, mfaAttempts, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "wrong_codes"), signal);
   }
 
   /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<ReservedAttempt> {
-    const { registrationsPerAddress, loginWindow } = this.#limits;
+    const { registrationsPerAddress, loginWindow } = this.#state.limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_registrations"), signal);
   }
 
   /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
   async reserveResponse({ address, signal }: Client): Promise<ReservedAttempt> {
-    const { loginAttemptsPerAddress, loginWindow } = this.#limits;
+    const { loginAttemptsPerAddress, loginWindow } = this.#state.limits;
     const reserve = () => this.#repository.reserveResponse(address, loginAttemptsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_logins"), signal);
   }
@@ -144,7 +145,7 @@ export class Throttle {
     { signal }: Client,
   ): Promise<TriedCode<Result>> {
     return this.#whenDecided(async () => {
-      const tried = await change(this.#limits);
+      const tried = await change(this.#state.limits);
       if (tried !== null && "retryAfter" in tried) throw this.#tooMany("wrong_codes", tried.retryAfter);
       return tried;
     }, signal);
@@ -173,7 +174,7 @@ export class Throttle {
   }
 
   #tooMany(limit: keyof typeof REASONS, retryAfter: number): Problem {
-    this.#onLimit(limit);
+    this.#state.onLimit(limit);
     return problem(REASONS[limit], { retryAfter });
   }
 
@@ -181,8 +182,8 @@ export class Throttle {
   async #whenDecided<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {
     const found = await look();
     if (found !== null) return found;
-    if (this.#waiting >= MAX_WAITING) throw busy();
-    this.#waiting++;
+    if (this.#state.waiting >= MAX_WAITING) throw busy();
+    this.#state.waiting++;
     try {
       for (const until = performance.now() + MAX_WAIT; performance.now() < until; ) {
         await sleep(POLL_INTERVAL);
@@ -191,7 +192,7 @@ export class Throttle {
         if (found !== null) return found;
       }
     } finally {
-      this.#waiting--;
+      this.#state.waiting--;
     }
     throw busy();
   }

@@ -5,6 +5,7 @@ import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import { contextOfExchange } from "../../gate/pipeline/exchange.ts";
 import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
 import { ClientGone } from "../../gate/pipeline/response.ts";
+import { Sender } from "../../identity/sender.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
@@ -131,8 +132,9 @@ export class ResourceInterface
     if (request.account === null) result = await this.#runner.run(request, identity, signal, replicated);
     else {
       const languages = languagesOf(headers["accept-language"]);
-      const newAccount = { request, identity, address: auth!.addressOf(sent), languages };
-      const created = await createAccount(newAccount, auth!, this.#runner);
+      const address = auth!.addressOf(sent);
+      const bound = { ...auth!, ...auth!.from(new Sender(address)) };
+      const created = await createAccount({ request, identity, address, languages }, bound, this.#runner);
       if (created === null) throw problem("email taken");
       exchange.isWritten = true;
       result = await readCreated(created, this.#runner, signal);

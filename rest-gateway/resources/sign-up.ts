@@ -27,12 +27,12 @@ export type SignUpOptions = ParseOptions & RunnerOptions & { readonly auth: Auth
  * `POST /users` with a password.
  */
 export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
-  const { auth, anonymousRole, catalog, resources } = options;
+  const { anonymousRole, catalog, resources } = options;
   const limits = { ...options.limits, needsPassword: true };
   const runner = new Runner(options);
   // Then no response may tell whether an e-mail is taken, so the database is not asked for further faults.
-  const confirms = auth.settings.emailConfirm === "required";
-  return async ({ request: sent, response, client }) => {
+  const confirms = options.auth.settings.emailConfirm === "required";
+  return async ({ auth, request: sent, response, client }) => {
     const { address, signal } = client;
     const caller = anonymous(anonymousRole);
     const text = textOf(sent, await readBytes(sent, limits.bodyLimit), options);

@@ -41,7 +41,7 @@ export type Mails = {
   /** A keyed hash: there are so few codes that another one would be reversed at once. */
   hashOfCode(code: string): Buffer;
   /** The token of a link, which stays valid. */
-  findLink(tokenHash: Buffer): Promise<Link | null>;
+  findLink(auth: Auth, tokenHash: Buffer): Promise<Link | null>;
   /**
    * The browser that has registered an account confirms its e-mail without the password. With EMAIL_CONFIRM=required, because otherwise
    * it is signed in. `userId` is null for an e-mail that is taken, whose response is the same.

@@ -18,6 +18,8 @@ export type Passkeys = {
   readonly domain: string;
   readonly rows: PasskeyRows;
   readonly actions: PasskeyActions;
+  /** The same for the functions of a request. */
+  from(functions: AuthFunctions): Passkeys;
   /** Applies changed origins. */
   follow(settings: Pick<PasskeySettings, "corsOrigins" | "authReturnOrigins">): void;
   /** For `navigator.credentials.create`. */

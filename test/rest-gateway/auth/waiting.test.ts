@@ -26,7 +26,10 @@ beforeAll(async () => {
     admission: admissionTo(pool.max),
     onConnectionError() {},
   });
-  throttle = new Throttle(new AuthRepository(new AuthFunctions(transactions, Date.now)), LIMITS);
+  throttle = new Throttle(new AuthRepository(new AuthFunctions(transactions, Date.now)), {
+    ...{ limits: LIMITS, waiting: 0 },
+    onLimit() {},
+  });
   return async () => {
     await transactions.close();
     await database.drop();
