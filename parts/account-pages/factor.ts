@@ -2,8 +2,7 @@ import { z } from "zod";
 import { type Html, html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../../rest-gateway/auth/bodies.ts";
-import { requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
-import { beginFactor, type ConfirmedCall, confirmed, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
+import { beginFactor, removeFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
 import {
   CODE_FIELD,
   type Field,
@@ -16,7 +15,6 @@ import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { wrongCode } from "../../rest-gateway/auth/problem.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
-import type { CodeLimits } from "../../rest-gateway/auth/throttle.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
 import { BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH, REMOVED_APP_PATH } from "./paths.ts";
@@ -126,7 +124,9 @@ export const showAppRemoval = async (visit: AccountVisit) =>
 export async function removeAppOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   const app = await appIn(visit, form);
   try {
-    await removeFactor({ ...visit, body: parse(ConfirmationBody, fieldsWithPasskey(form)) }, app.id);
+    const { session } = currentSignInOf(visit.signedIn);
+    const confirmation = parse(ConfirmationBody, fieldsWithPasskey(form));
+    await removeFactor({ ...visit, body: confirmation }, { id: app.id, session });
     continueAt(visit, ACCOUNT_PATH, { notice: `“${app.name}” is removed.` });
   } catch (error) {
     sendAppRemoval(visit, app, stateAfter(error, form));
@@ -166,17 +166,4 @@ function sendBackupCodes(visit: AccountVisit, state: FormState): void {
   const about = "You get ten new codes. The old ones become invalid.";
   const form = { title: "New backup codes", path: BACKUP_CODES_PATH, about, button: "Renew the codes" };
   sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit) }, state);
-}
-
-/** Removes one of the apps of a user, with the password and the code of any factor. Rejects as `disableFactor` does. */
-async function removeFactor(call: ConfirmedCall, id: string): Promise<void> {
-  const { auth, client, signedIn } = call;
-  const { code } = await confirmed(call);
-  if (code === null) throw problem("no factor enabled");
-  const spend = (limits: CodeLimits) => auth.factors.tryCode(signedIn.id, code, null, limits);
-  requireAccepted(await auth.throttle.spendCode(spend, client));
-  const { session } = currentSignInOf(signedIn);
-  if (session === null) throw problem("token required");
-  await auth.factors.remove({ userId: signedIn.id, session }, id, client.address);
-  auth.forget(signedIn.id);
 }

@@ -1,17 +1,14 @@
 import type { z } from "zod";
 import { problem } from "../../problems/problem.ts";
-import type { ConfirmationBody } from "../../rest-gateway/auth/bodies.ts";
 import { EnrolmentBody, readOptional } from "../../rest-gateway/auth/bodies.ts";
 import {
   accountOf,
   type Confirmation,
-  confirm,
   isRecent,
   refuseAnonymous,
-  requireAccepted,
-  requirePassword,
   requireRecentSignIn,
 } from "../../rest-gateway/auth/confirmation.ts";
+import { type ConfirmedCall, removeFactor } from "../../rest-gateway/auth/mfa.ts";
 import type { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import {
   type PasskeyActions,
@@ -21,7 +18,6 @@ import {
   passkeysIn,
 } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
-import type { CodeLimits } from "../../rest-gateway/auth/throttle.ts";
 import type { PasskeyChallengeBody } from "./bodies.ts";
 
 /** `POST /auth/passkeys/options` */
@@ -60,18 +56,11 @@ export async function renamePasskey(call: Call<"account", z.infer<typeof Passkey
 }
 
 /** `POST /auth/passkeys/{passkeyId}/delete`: a stolen token or session must not be enough. */
-export async function deletePasskey(call: Call<"account", z.infer<typeof ConfirmationBody>>) {
-  const { auth, client, signedIn, id, body } = call;
+export async function deletePasskey(call: ConfirmedCall): Promise<void> {
+  const { auth, signedIn, id } = call;
   const rows = await passkeysIn(auth).rows.list(signedIn.id);
   if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
-  requirePassword(await accountOf(auth, signedIn), body.password);
-  const { account, code } = await confirm(auth, signedIn, body, client);
-  const remove = (limits: CodeLimits) => passkeysIn(auth).rows.remove(account, id, code!, limits);
-  const removed = code === null ? null : await auth.throttle.spendCode(remove, client);
-  // Deleted meanwhile.
-  if (removed === null || removed.outcome === "none") throw problem("no such passkey");
-  requireAccepted(removed);
-  auth.forget(signedIn.id);
+  await removeFactor(call, { id, session: null });
 }
 
 /** `POST /auth/passkeys/challenge` */

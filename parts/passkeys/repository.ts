@@ -1,8 +1,6 @@
-import type { Account } from "../../identity/account.ts";
 import { type AuthFunctions, byteArray, bytes } from "../../rest-gateway/auth/functions.ts";
 import type { PasskeyRow, PasskeyRows } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
-import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
 
 /** A passkey by its credential. `handle` is how authenticators name its user; `publicKey` is hex. */
 export type KnownPasskey = {
@@ -72,17 +70,5 @@ export class PasskeyRepository implements PasskeyRows {
 
   rename(userId: string, id: string, name: string): Promise<boolean> {
     return this.#functions.call("rename_passkey($1, $2::uuid, $3)", [userId, id, name]);
-  }
-
-  remove(
-    { id: userId, passwordHash }: Account,
-    id: string,
-    code: CodeToTry,
-    limits: CodeLimits,
-  ): Promise<CodeOutcome | null> {
-    const sent = this.#functions.code(code, limits);
-    const values = [userId, id, passwordHash, sent, code.address || null, this.#functions.now()];
-    const call = "remove_passkey($1, $2::uuid, $3, $4::jsonb, $5::inet, $6::timestamptz)";
-    return this.#functions.call(call, values);
   }
 }

@@ -90,10 +90,17 @@ export class FactorRepository {
     return this.#functions.call(`replace_backup_codes(${parametersOf(types)})`, values);
   }
 
-  /** Spends the code, and removes its factor. Returns null while other attempts are undecided. */
-  disable({ id, passwordHash }: Account, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome<Disabled> | null> {
-    const values = [id, passwordHash, this.#functions.code(code, limits), code.address || null, this.#functions.now()];
-    return this.#functions.call(`disable_factor(${parametersOf(["text", "jsonb", "inet", "timestamptz"])})`, values);
+  /** Spends the code, and removes the factor. The outcome is "none" if there is none. Returns null while other attempts are undecided. */
+  disable(
+    { id: userId, passwordHash }: Account,
+    { id, session }: RemovedFactor,
+    code: CodeToTry,
+    limits: CodeLimits,
+  ): Promise<CodeOutcome<Disabled> | null> {
+    const sent = this.#functions.code(code, limits);
+    const values = [userId, id, session, passwordHash, sent, code.address || null, this.#functions.now()];
+    const types = ["uuid", "uuid", "text", "jsonb", "inet", "timestamptz"];
+    return this.#functions.call(`disable_factor(${parametersOf(types)})`, values);
   }
 
   /** Spends a code and its challenge. A wrong code counts as an attempt. Returns null while other attempts are undecided. */
@@ -105,6 +112,12 @@ export class FactorRepository {
     ]);
   }
 }
+
+/**
+ * An app or a passkey, by its id, or the app whose code is sent. With the session of the caller, others that may have proved the factor have
+ * to prove another one.
+ */
+export type RemovedFactor = { readonly id: string | null; readonly session: string | null };
 
 /** Whether another factor is still enabled. */
 export type Disabled = { readonly hasFactor: boolean };

@@ -15,7 +15,7 @@ import {
   requirePassword,
   requireRecentSignIn,
 } from "./confirmation.ts";
-import type { Disabled, FactorRepository } from "./factor-repository.ts";
+import type { Disabled, FactorRepository, RemovedFactor } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
 import { pngOf } from "./qr-code.ts";
 import { type Call, currentSignInOf } from "./route.ts";
@@ -63,7 +63,7 @@ export async function renewBackupCodes(call: ConfirmedCall) {
 }
 
 export async function disableFactor(call: ConfirmedCall) {
-  const { hasFactor } = await call.auth.enrolment.disable(await confirmed(call), call.client);
+  const { hasFactor } = await removeFactor(call, { id: null, session: null });
   return { message: hasFactor ? STILL : "the second factor is disabled" };
 }
 
@@ -78,10 +78,14 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
 const passwordIn = ({ limits }: Auth, request: Request): Promise<Confirmation> =>
   readOptional(limits, request, EnrolmentBody);
 
+/** Removes a second factor. Rejects with Problem. */
+export const removeFactor = async (call: ConfirmedCall, factor: RemovedFactor): Promise<Disabled> =>
+  call.auth.enrolment.disable(await confirmed(call), factor, call.client);
+
 export type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
 
 /** The account of the caller, after the password is verified, and the code: a stolen token or session must not be enough. */
-export async function confirmed({ auth, client, signedIn, body }: ConfirmedCall): Promise<Confirmed> {
+async function confirmed({ auth, client, signedIn, body }: ConfirmedCall): Promise<Confirmed> {
   const account = await accountOf(auth, signedIn);
   requirePassword(account, body.password);
   if (!account.hasFactor) throw problem("no factor enabled");
@@ -174,12 +178,17 @@ export class Enrolment {
     return codes;
   }
 
-  /** Spends the code and removes its factor. Rejects as requireAccepted does. */
-  async disable({ account, code }: Confirmed, client: Client): Promise<Disabled> {
-    const { factors, throttle } = this.#options;
+  /** Spends the code and removes the factor. Rejects as requireAccepted does. */
+  async disable({ account, code }: Confirmed, factor: RemovedFactor, client: Client): Promise<Disabled> {
+    const { factors, throttle, forget } = this.#options;
     if (code === null) throw problem("no factor enabled");
-    const disable = (limits: CodeLimits) => factors.disable(account, code, limits);
-    return requireAccepted(await throttle.spendCode(disable, client));
+    const disable = (limits: CodeLimits) => factors.disable(account, factor, code, limits);
+    const tried = await throttle.spendCode(disable, client);
+    // Removed meanwhile.
+    if (tried.outcome === "none" && factor.id !== null) throw problem("no such factor");
+    const { hasFactor } = requireAccepted(tried);
+    forget(account.id);
+    return { hasFactor };
   }
 
   /** A pending secret that cannot be decrypted counts as missing: the user starts again. */

@@ -266,10 +266,7 @@ begin
         and s.methods -> -1 ->> 'method' = 'passkey'),
     delete_passkey.now);
   -- The others may have proved it.
-  update auth_private.sessions as s
-  set aal = 1
-  where s.user_id = delete_passkey.user_id
-    and s.aal = 2;
+  perform auth_private.lower_sessions(delete_passkey.user_id, null);
   perform auth_api.note_event('passkey_removed', delete_passkey.user_id, address, detail, delete_passkey.now);
   if not auth_private.has_factor(delete_passkey.user_id) then
     perform auth_api.note_event(

@@ -304,32 +304,59 @@ Removes the second factors that were enabled before the e-mail was confirmed, be
 them.
 $$;
 
+create or replace function auth_private.lower_sessions(user_id auth.user_id, session uuid) returns void
+language sql volatile set search_path = '' as $$
+  update auth_private.sessions as s
+  set aal = 1
+  where s.user_id = lower_sessions.user_id
+    and s.aal = 2
+    and (s.id is distinct from lower_sessions.session or not auth_private.has_factor(lower_sessions.user_id));
+$$;
+
+comment on function auth_private.lower_sessions(auth.user_id, uuid) is $$
+After the removal of a factor, which they may have proved: all sessions fall to aal1, except the given one if another
+factor is enabled.
+$$;
+
 create or replace function auth_api.disable_factor(
-  user_id auth.user_id, password_hash text, sent jsonb, address inet, now timestamptz)
+  user_id auth.user_id, id uuid, session uuid, password_hash text, sent jsonb, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   tried constant json := auth_private.confirm_factor_change(
     disable_factor.user_id, disable_factor.password_hash, sent);
-begin
-  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
-  if not auth_private.factor_kinds(disable_factor.user_id) @> '{totp}' then
-    return json_build_object('outcome', 'none');
-  end if;
-  perform auth_private.delete_factors(disable_factor.user_id, array(
+  removed constant uuid := coalesce(disable_factor.id, (
     select f.id
     from auth_private.factors as f
     where f.user_id = disable_factor.user_id
       and f.enabled_at is not null
     order by f.secret = decode(sent ->> 'secret', 'hex') desc nulls last, f.enabled_at
     limit 1));
-  perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
+  passkey constant jsonb := (
+    select jsonb_build_object('name', p.name)
+    from auth_private.passkeys as p
+    where p.id = removed
+      and p.user_id = disable_factor.user_id);
+begin
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  perform set_config('request.address', coalesce(host(disable_factor.address), ''), true);
+  if not auth_private.delete_factors(disable_factor.user_id, array[removed]) then
+    return json_build_object('outcome', 'none');
+  end if;
+  if session is not null then perform auth_private.lower_sessions(disable_factor.user_id, session); end if;
+  if passkey is not null then
+    perform auth_api.note_event('passkey_removed', disable_factor.user_id, address, passkey, disable_factor.now);
+  end if;
+  if passkey is null or not auth_private.has_factor(disable_factor.user_id) then
+    perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
+  end if;
   return json_build_object('outcome', 'accepted', 'hasFactor', auth_private.has_factor(disable_factor.user_id));
 end $$;
 
-comment on function auth_api.disable_factor(auth.user_id, text, jsonb, inet, timestamptz) is $$
-Removes the second factor whose code was sent, or the oldest one for a backup code: {outcome, hasFactor}, as
-confirm_factor_change, and whether another one is enabled.
+comment on function auth_api.disable_factor(auth.user_id, uuid, uuid, text, jsonb, inet, timestamptz) is $$
+Removes this app or passkey of a user; without `id`, the app whose code was sent, or the oldest one for a backup code.
+With `session`, sessions fall as in lower_sessions. {outcome, hasFactor}, as confirm_factor_change, and whether another
+factor is enabled.
 $$;
 
 create or replace function auth_api.remove_factor(
@@ -340,19 +367,12 @@ begin
   if not auth_private.lock_sign_in(remove_factor.user_id, session)
     or not auth_private.delete_factors(remove_factor.user_id, array[remove_factor.id])
   then return; end if;
-  -- They may have proved the removed one.
-  update auth_private.sessions as s
-  set aal = 1
-  where s.user_id = remove_factor.user_id
-    and s.aal = 2
-    and (s.id <> session or not auth_private.has_factor(remove_factor.user_id));
+  perform auth_private.lower_sessions(remove_factor.user_id, session);
   perform auth_api.note_event('mfa_disabled', remove_factor.user_id, address, null, remove_factor.now);
 end $$;
 
-comment on function auth_api.remove_factor(auth.user_id, uuid, uuid, inet, timestamptz) is $$
-Removes a factor. All sessions fall to aal1, except this one if another factor is enabled. The caller has verified that
-the session has proved a factor.
-$$;
+comment on function auth_api.remove_factor(auth.user_id, uuid, uuid, inet, timestamptz) is
+  'Removes a factor, and lowers sessions. The caller has verified that the session has proved a factor.';
 
 create or replace function auth_api.raise_session(
   user_id auth.user_id, session uuid, method text, token_hash bytea, now timestamptz, expires_at timestamptz)

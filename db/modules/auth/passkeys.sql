@@ -147,32 +147,3 @@ comment on function auth_private.use_passkey(auth.user_id, jsonb, inet, timestam
 Records a signature that was verified, {id, counter, isSynced, challenge}, and spends its challenge. False if the user
 has no such passkey, the challenge was used before, or the counter has not grown.
 $$;
-
-create or replace function auth_api.remove_passkey(
-  user_id auth.user_id, id uuid, password_hash text, sent jsonb, address inet, now timestamptz)
-returns json
-language plpgsql volatile security definer set search_path = '' as $$
-declare
-  tried constant json := auth_private.confirm_factor_change(
-    remove_passkey.user_id, remove_passkey.password_hash, sent);
-  detail jsonb;
-begin
-  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
-  select jsonb_build_object('name', p.name)
-  into detail
-  from auth_private.passkeys as p
-  where p.id = remove_passkey.id
-    and p.user_id = remove_passkey.user_id;
-  if not found then return json_build_object('outcome', 'none'); end if;
-
-  perform set_config('request.address', coalesce(host(remove_passkey.address), ''), true);
-  perform auth_private.delete_factors(remove_passkey.user_id, array[remove_passkey.id]);
-  perform auth_api.note_event('passkey_removed', remove_passkey.user_id, address, detail, remove_passkey.now);
-  if not auth_private.has_factor(remove_passkey.user_id) then
-    perform auth_api.note_event('mfa_disabled', remove_passkey.user_id, address, null, remove_passkey.now);
-  end if;
-  return tried;
-end $$;
-
-comment on function auth_api.remove_passkey(auth.user_id, uuid, text, jsonb, inet, timestamptz) is
-  'Removes a passkey of a user, and the backup codes with the last second factor: {outcome}, as confirm_factor_change.';

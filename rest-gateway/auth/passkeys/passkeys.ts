@@ -6,7 +6,6 @@ import type { Confirmation } from "../confirmation.ts";
 import type { AuthFunctions } from "../functions.ts";
 import type { Call } from "../route.ts";
 import type { CurrentSignIn } from "../session-repository.ts";
-import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
 import type { NewPasskeyInput, PasskeyNameInput } from "./bodies.ts";
 import type { PasskeyCredential, PasskeySignature } from "./credentials.ts";
 
@@ -62,8 +61,6 @@ export type PasskeyRows = {
   isSpent(challenge: string): Promise<boolean>;
   /** Returns false if the user has no such passkey. */
   rename(userId: string, id: string, name: string): Promise<boolean>;
-  /** Spends the code. The outcome is "none" if the user has no such passkey. Returns null while other attempts are undecided. */
-  remove(account: Account, id: string, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null>;
 };
 
 /** A signature that is valid, and the id of its challenge, which the database then spends. */
