@@ -48,14 +48,13 @@ export const readUser = (call: AdminCall): Promise<DescribedAccount> => accountI
 
 /** `POST /auth/admin/users`: no e-mail is sent. */
 export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): Promise<DescribedAccount> {
-  const { auth, response, client, body } = call;
+  const { auth, client, body } = call;
   const { name, email, username, password, role, emailConfirmed } = body;
   const users = usersAs(call);
   if (password !== undefined) auth.passwords.rules.require(password);
   const passwordHash = password === undefined ? null : await auth.hashing.hashFor(client, password);
   const account = { fields: { name, email }, username, passwordHash, changes: { role, emailConfirmed } };
   const { id } = await users.create(account, client.address).catch(refuseUser);
-  response.location(`/auth/admin/users/${encodeURIComponent(id)}`);
   return (await users.describe(id))!;
 }
 

@@ -20,7 +20,6 @@ export async function linkOnPage(visit: AccountVisit, form: URLSearchParams): Pr
     if (federated === null) throw problem("invalid sign-in code");
     const body = { ...fieldsWithPasskey(form), codeVerifier: visit.flash.verifier ?? "" };
     await federated.link({ ...visit, body });
-    visit.response.removeHeader("Location");
     continueAt(visit, ACCOUNT_PATH, { notice: "The identity is linked. You can sign in with it." });
   } catch (error) {
     sendLink(visit, signInCode, stateAfter(error, form));

@@ -26,7 +26,6 @@ export async function createKeyOnPage(visit: AccountVisit, form: URLSearchParams
     const period = form.get("period") ?? "";
     const expiresIn = Object.hasOwn(PERIODS, period) ? PERIODS[period as keyof typeof PERIODS] : PERIODS["30 days"];
     const { key } = await createKey({ ...visit, body: parse(KeyBody, { ...fields, expiresIn }) });
-    visit.response.removeHeader("Location");
     continueAt(visit, ACCOUNT_PATH, { key });
   } catch (error) {
     sendNewKey(visit, stateAfter(error, form));

@@ -83,7 +83,6 @@ export async function addPasskeyOnPage(visit: AccountVisit, form: URLSearchParam
       ...visit,
       body: parse(NewPasskeyBody, fieldsWithPasskey(form)),
     });
-    visit.response.removeHeader("Location");
     const notice = "The passkey is added. You can sign in with it.";
     continueAt(visit, ACCOUNT_PATH, { notice, ...(backupCodes && { codes: backupCodes }) });
   } catch (error) {

@@ -18,7 +18,7 @@ export const listIdentities = async ({ auth, signedIn }: Call<"account">) => ({
 });
 
 export async function linkIdentity(call: Call<"account", z.infer<typeof LinkBody>>): Promise<LinkedIdentity> {
-  const { auth, response, client, signedIn, body } = call;
+  const { auth, client, signedIn, body } = call;
   const services = servicesOf(auth);
   const { signInCode, codeVerifier, ...confirmation } = body;
   // From then on, the identity signs in.
@@ -28,7 +28,6 @@ export async function linkIdentity(call: Call<"account", z.infer<typeof LinkBody
   const { provider, identity } = confirmed;
   const linked = await link(services, currentSignInOf(signedIn), provider, identity, client.address);
   if (linked === null) throw problem("revoked token");
-  response.location(`/auth/identities/${linked}`);
   return (await services.identities.list(signedIn.id)).find(({ id }) => id === linked)!;
 }
 

@@ -36,10 +36,9 @@ async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, con
 
 /** `POST /auth/passkeys` */
 export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskeyBody>>) {
-  const { auth, response, signedIn, body } = call;
+  const { auth, signedIn, body } = call;
   const { codes, hashes } = auth.backupCodes.make(signedIn.id);
   const added = await passkeysIn(auth).add(call, currentSignInOf(signedIn), body, hashes);
-  response.location(`/auth/passkeys/${added.id}`);
   return { ...describe(added), backupCodes: added.isFirst ? codes : null };
 }
 

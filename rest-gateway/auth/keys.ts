@@ -11,7 +11,7 @@ import type { CurrentSignIn } from "./session-repository.ts";
 
 export const listKeys = async ({ auth, signedIn }: Call<"account">) => ({ data: await auth.keys.list(signedIn.id) });
 
-export async function createKey({ auth, response, client, signedIn, body }: Call<"account", z.infer<typeof KeyBody>>) {
+export async function createKey({ auth, client, signedIn, body }: Call<"account", z.infer<typeof KeyBody>>) {
   const { repository, keys, clock, settings } = auth;
   const { name, expiresIn, ...confirmation } = body;
   refuseAnonymous(signedIn);
@@ -26,7 +26,6 @@ export async function createKey({ auth, response, client, signedIn, body }: Call
   if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
   await repository.note({ event: "key_created", userId, address: client.address, detail: { key: made.id } });
   const { id, ...described } = made;
-  response.location(`/auth/keys/${id}`);
   return { id, key, ...described };
 }
 

@@ -149,7 +149,11 @@ function handlerOf(auth: RoutedAuth, route: Served, run: (call: Call<"none">) =>
     if (route.verifiesPassword) auth.hashing.requirePlace(call.client);
     const sent = await run(call);
     if (response.headersSent) return;
-    response.status(route.answer?.status ?? (sent === undefined ? 204 : 200));
+    const { status = sent === undefined ? 204 : 200 } = route.answer ?? {};
+    response.status(status);
+    // What is created is below the path, unless the handler has set where.
+    if (status === 201 && !response.hasHeader("Location"))
+      response.location(`${request.path}/${encodeURIComponent(String((sent as { id: unknown }).id))}`);
     if (sent === undefined) response.end();
     else response.json(sent);
   };
