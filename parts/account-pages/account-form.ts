@@ -1,7 +1,7 @@
 import { type Html, html } from "../../gate/pages/html.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
-import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
+import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-form.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";

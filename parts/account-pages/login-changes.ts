@@ -1,7 +1,7 @@
 import { html } from "../../gate/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { changePassword, replaceEmail } from "../../rest-gateway/auth/login-changes.ts";
-import { codeFieldOf } from "../../rest-gateway/auth/pages/code-field.ts";
+import { codeFieldOf } from "../../rest-gateway/auth/pages/code-form.ts";
 import { type FormState, NEW_FORM, newPasswordField, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";

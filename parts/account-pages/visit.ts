@@ -2,7 +2,7 @@ import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
 import { SESSION, setSession } from "../../identity/cookies.ts";
 import { problem } from "../../problems/problem.ts";
-import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
+import { openAgain } from "../../rest-gateway/auth/pages/page.ts";
 import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";

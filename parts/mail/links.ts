@@ -3,7 +3,7 @@ import type { Account } from "../../identity/account.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { parse, readForm } from "../../rest-gateway/auth/bodies.ts";
-import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-field.ts";
+import { codeFieldOf, passkeyForCode } from "../../rest-gateway/auth/pages/code-form.ts";
 import {
   type Field,
   type FormState,
@@ -14,8 +14,7 @@ import {
   newPasswordField,
   stateAfter,
 } from "../../rest-gateway/auth/pages/form.ts";
-import { openAgain } from "../../rest-gateway/auth/pages/open-again.ts";
-import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
+import { openAgain, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { LINK_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";

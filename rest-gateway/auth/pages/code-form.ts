@@ -1,9 +1,18 @@
-import { html } from "../../../gate/pages/html.ts";
+import { type Html, html } from "../../../gate/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
-import { CODE_FIELD, type FormState, formOf, NEW_FORM } from "./form.ts";
+import type { Auth } from "../auth.ts";
+import { CODE_FIELD, type Field, type FormState, formOf, NEW_FORM } from "./form.ts";
 import { type Recipient, sendPage } from "./page.ts";
 import { passkeyButton } from "./passkey-button.ts";
 import { CODE_PATH, pathOf } from "./paths.ts";
+
+/** The button of a form with a code. Null without a passkey. */
+export const passkeyForCode = (auth: Auth, { factorKinds }: Account): Html | null =>
+  factorKinds.includes("passkey") ? passkeyButton(auth, "Use a passkey instead of the code") : null;
+
+/** A passkey replaces the code: /assets/passkeys.js adds it. */
+export const codeFieldOf = ({ factorKinds }: Account): Field =>
+  factorKinds.includes("totp") ? CODE_FIELD : { ...CODE_FIELD, label: "A backup code" };
 
 export type CodeForm = {
   /** Says whose second factor it is; the password, the provider or the e-mail has been verified. */

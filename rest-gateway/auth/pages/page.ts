@@ -1,6 +1,8 @@
 import type { Response } from "express";
 import { frameOf, type Html, html } from "../../../gate/pages/html.ts";
+import { identityOf } from "../../../gate/pipeline/exchange.ts";
 import type { Auth } from "../auth.ts";
+import type { Call } from "../route.ts";
 import { pathOf } from "./paths.ts";
 
 // The pages on which users sign in and manage their accounts. They load only the style sheet, and the script for passkeys where a page has
@@ -72,4 +74,18 @@ ${main}
 export function sendContinuation(to: Recipient, url: string, title = "You are signed in"): void {
   const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
   sendPage(to, { title, main: html`<p><a class="button" href="${url}">Continue</a></p>`, head });
+}
+
+/**
+ * Browsers send the session cookie only with requests that pages of this site cause. After a link from elsewhere, this sends a page that
+ * causes one, and returns true.
+ */
+export function openAgain(call: Call): boolean {
+  const { headers, method } = call.request;
+  const hasCookie = identityOf(call.request).credentials.session !== null;
+  if (hasCookie || method !== "GET" || headers["sec-fetch-site"] !== "cross-site") return false;
+  const url = pathOf(call.auth, "") + call.request.url;
+  const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
+  sendPage(call, { title: "One moment", main: html`<p><a href="${url}">Continue</a></p>`, head });
+  return true;
 }
