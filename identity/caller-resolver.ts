@@ -82,8 +82,7 @@ export class CallerResolver {
    * that has ended. Throws, or rejects with, Problem.
    */
   callerOf(kept: KeptCredential, request: IncomingMessage): Caller | null | Promise<Caller | null> {
-    const credentials = { bearer: null, session: null, basic: null, keys: [], unreadable: null, ...kept };
-    const proof = proofsOf(credentials, request, this.#context)[0]!;
+    const proof = proofsOf({ ...NO_CREDENTIALS, ...kept }, request, this.#context)[0]!;
     return proof.caller(new Sender(this.#context.addressOf(request)));
   }
 
