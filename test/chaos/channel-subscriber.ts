@@ -11,10 +11,11 @@ const PAUSE_MILLISECONDS = 50;
 export class ChannelSubscriber {
   readonly received: Received;
   connections = 0;
-  /** The longest time in milliseconds from the first arrival of a row that arrived again to the loss of the connection. */
+  /** The longest time in milliseconds from the arrival of a row that arrives again to the loss of its connection. */
   oldestDuplicate: number | null = null;
   readonly #arrivals = new Map<number, number>();
-  #lostAt = 0;
+  /** When connections were lost, and attempts to connect failed. */
+  readonly #losses: number[] = [];
   readonly #options: ChangesOptions = { positions: true };
   readonly #client: SupabaseClient<any, any>;
   #socket: WebSocket | null = null;
@@ -26,11 +27,7 @@ export class ChannelSubscriber {
     this.received = new Received(read);
     const opened = (socket: WebSocket) => {
       this.#socket = socket;
-      const lost = () => {
-        this.#lostAt = performance.now();
-      };
-      // Attempts to connect while the service is away do not count.
-      socket.once("open", () => socket.once("close", lost));
+      socket.once("close", () => this.#losses.push(performance.now()));
     };
     class Transport extends WebSocket {
       constructor(address: string | URL, protocols?: string | string[]) {
@@ -74,8 +71,10 @@ export class ChannelSubscriber {
     this.#mustRead = false;
     this.received.add([id]);
     const arrival = this.#arrivals.get(id);
-    if (arrival === undefined) this.#arrivals.set(id, performance.now());
-    else this.oldestDuplicate = Math.max(this.oldestDuplicate ?? 0, Math.round(this.#lostAt - arrival));
+    this.#arrivals.set(id, performance.now());
+    if (arrival === undefined) return;
+    const loss = this.#losses.find((at) => at >= arrival) ?? Number.POSITIVE_INFINITY;
+    this.oldestDuplicate = Math.max(this.oldestDuplicate ?? 0, Math.round(loss - arrival));
   }
 
   #receive({ gap, position }: { readonly gap?: boolean; readonly position?: string }): void {

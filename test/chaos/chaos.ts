@@ -35,7 +35,7 @@ export type SubscriberReport = {
   readonly connections: number;
   readonly lost: number;
   readonly duplicates: number;
-  /** Milliseconds from the first arrival of the oldest duplicate to the loss of the connection; null without duplicates. */
+  /** Milliseconds from the arrival of the oldest duplicate to the loss of its connection; null without duplicates. */
   readonly oldestDuplicate: number | null;
   /** Rows that arrived before an earlier row of the same writer. */
   readonly outOfOrder: number;
