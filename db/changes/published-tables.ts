@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
-import { comparePositions, isAfter, type Moment, type Position, parseSnapshot, type Start } from "./position.ts";
+import { isAfter, type Moment, type Position, parseSnapshot, type Start } from "./position.ts";
 import type { TableState } from "./publication-state.ts";
 
 /** Maximum digits of an OID in base 36. */
@@ -23,8 +23,11 @@ export class PublishedTables {
   #settled: Moment | null = null;
   /** What positions say of the tables, so that another process knows whether they are the same. */
   #text = "";
-  /** The earliest position of a client, from before this process, whose tables are still published. */
-  #confirmed: Start | null = null;
+  /**
+   * Of the texts that clients from before this process have sent, and that are true, the one with the fewest tables: it holds for all of
+   * them. "" without one.
+   */
+  #confirmed = "";
   /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
   readonly #digests = new Map<number, string>();
 
@@ -36,10 +39,8 @@ export class PublishedTables {
     this.#tables = tables;
     this.#digests.clear();
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
-    const text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
-    if (text !== this.#text) this.#confirmed = null;
+    this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
     if (added.length > 0) this.#settled = null;
-    this.#text = text;
     const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
     for (const table of found) this.#oids.set(keyOf(table), table.oid);
     return new Set(recreated);
@@ -59,7 +60,7 @@ export class PublishedTables {
     return (this.#oids.get(key) ?? oid) !== oid;
   }
 
-  /** Whether changes of the table after the position may be missing. */
+  /** Whether changes of the table after the position may be missing. If not, `textAt` knows what the client has sent. */
   isMissing(table: TableName, start: Start): boolean {
     const key = quoteName(table);
     const since = this.#since.get(key);
@@ -67,18 +68,15 @@ export class PublishedTables {
     // Otherwise this process has seen all that was published after the position.
     if (start.published === undefined || (this.#first && isAfter(start, this.#first))) return false;
     if (!this.#hadSame(key, start.published)) return true;
-    const isEarliest = this.#confirmed === null || comparePositions(start, this.#confirmed) < 0;
-    if (isEarliest && !start.snapshot) this.#confirmed = start;
+    if (this.#confirmed === "" || start.published < this.#confirmed) this.#confirmed = start.published;
     return false;
   }
 
   /** What the text of a position says of the tables that were published there; "" if it is not known. */
   textAt(start: Start): string {
     if (this.#settled && isAfter(start, this.#settled)) return this.#text;
-    if (start.published) return start.published;
-    // A client that resumes at the change of an earlier process that it has just received.
-    const isConfirmed = this.#confirmed !== null && comparePositions(start, this.#confirmed) >= 0;
-    return isConfirmed ? this.#confirmed!.published! : "";
+    // A client that catches up with changes from before this process.
+    return start.published || this.#confirmed;
   }
 
   /** Where those of these tables were published that were not when the process began. */
