@@ -103,8 +103,8 @@ export class PrimaryClient extends pg.Client {
   override connect(): Promise<this>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): unknown {
-    if (this.#hosts === null) return callback ? super.connect(callback) : super.connect();
-    const connected = this.#connectTo(this.#hosts);
+    // A pool's own callback would keep the result of the query that the connection is opened for, as long as that is open.
+    const connected = this.#hosts === null ? super.connect() : this.#connectTo(this.#hosts);
     return callback ? connected.then(() => callback(null!), callback) : connected;
   }
 

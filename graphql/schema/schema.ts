@@ -138,6 +138,13 @@ function withOmissions(
   };
 }
 
+/** What it refers to stays in memory with the schema. */
+const privilegesOf = ({ relations, readRelations, anonymousRole }: SchemaOptions): PrivilegeSource => ({
+  catalog: relations,
+  readCatalog: readRelations,
+  rolesOf: (login) => schemaRoles(relations(), login, anonymousRole),
+});
+
 type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut };
 
 /** PostGraphile's error for a schema without fields. */
@@ -154,11 +161,7 @@ async function build(
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const watched = new LeftOut();
-  const privileges: PrivilegeSource = {
-    catalog: options.relations,
-    readCatalog: options.readRelations,
-    rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
-  };
+  const privileges = privilegesOf(options);
   const preset: GraphileConfig.Preset = {
     // In the place of the plugin that it replaces.
     extends: [{ plugins: [introspection] }, contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],

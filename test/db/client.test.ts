@@ -1,7 +1,10 @@
-import type pg from "pg";
-import { expect, inject, test } from "vitest";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import pg from "pg";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { withOwner } from "../../cli/command.ts";
 import { withClient } from "../../db/cluster/client.ts";
+import { PrimaryClient } from "../../db/wire/primary.ts";
 
 type With = (url: string, work: (client: pg.Client) => Promise<unknown>) => Promise<unknown>;
 
@@ -22,3 +25,13 @@ test.each<[string, With]>([
     await expect(failing).rejects.toThrow("not queryable");
   },
 );
+
+test("a connection of a pool does not keep the result of the query that it was opened for", async () => {
+  const pool = new pg.Pool({ Client: PrimaryClient, connectionString: inject("clusterUrl"), max: 1 });
+  onTestFinished(() => pool.end());
+  const rows = new WeakRef(await pool.query("select repeat('x', 1000000) as text").then((result) => result.rows));
+  await pool.query("select");
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  expect(rows.deref()).toBeUndefined();
+});
