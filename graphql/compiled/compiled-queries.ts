@@ -134,7 +134,7 @@ export type CompiledOptions = {
 
 /**
  * The result, with `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
- * allowed; or the statement itself is at fault, of which Grafast makes one for each field. Any other error fails every field.
+ * allowed; or the statement itself is at fault, of which Grafast makes one for each of several fields. Any other error fails every field.
  */
 export async function executeCompiled(
   statement: CompiledStatement,
@@ -149,7 +149,8 @@ export async function executeCompiled(
     if (reason === null) return { data: json.toString() as never };
     onLeft(reason);
   } catch (error) {
-    if (!isOfStatement(error as DatabaseErrorLike)) return failed(statement.tree, error as Error);
+    const { tree } = statement;
+    if (isOneField(tree) || !isOfStatement(error as DatabaseErrorLike)) return failed(tree, error as Error);
     onLeft("error");
   }
   return null;
@@ -182,6 +183,13 @@ async function executeCall(
 const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", "42", "P0"]);
 
 const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));
+
+/** Whether Grafast would send one statement too. It counts the rows of a connection by another one. */
+function isOneField({ members }: QueryTree): boolean {
+  const [read, ...others] = members.filter(isRead);
+  const counts = read?.kind === "connection" && read.members.some(({ kind }) => kind === "totalCount");
+  return others.length === 0 && !counts;
+}
 
 const isRead = (member: Member): member is Member & ReadMember => "definition" in member;
 
