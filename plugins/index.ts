@@ -47,6 +47,8 @@ export const contractPreset: GraphileConfig.Preset = {
     "QueryQueryPlugin",
     // Replaced by PrivilegesPlugin.
     "PgRBACPlugin",
+    // Tokens are made by the routes that sign in. It asks for the behavior of each type in one turn.
+    "PgJWTPlugin",
     // Cursors have the type String.
     "CursorTypePlugin",
     "BuiltinScalarConnectionsPlugin",

@@ -8,10 +8,11 @@ export function partsOf(build: any): readonly GraphileBuild.Build[] {
   const resources = Map.groupBy(Object.entries<any>(build.pgResources), ([, { codec }]) => codec);
   return Array.from({ length: Math.ceil(codecs.length / TABLES_OF_PART) }, (_, n) => {
     const some = codecs.slice(n * TABLES_OF_PART, (n + 1) * TABLES_OF_PART);
-    const ofThem = some.flatMap(([codec]) => resources.get(codec) ?? []);
+    const ofPart = Object.fromEntries(some.flatMap(([codec]) => resources.get(codec) ?? []));
     return Object.create(build, {
       pgCodecMetaLookup: { value: new Map(some) },
-      pgResources: { value: Object.fromEntries(ofThem) },
+      pgResources: { value: ofPart },
+      input: { value: { ...build.input, pgRegistry: { ...build.input.pgRegistry, pgResources: ofPart } } },
     });
   });
 }

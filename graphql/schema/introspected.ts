@@ -20,12 +20,20 @@ import type { ObjectId } from "./pg-objects.ts";
 type Described = readonly [rows: readonly object[], methods: object];
 type Comment = string | undefined;
 
+/** JSON of each catalog, by its name in the result of PostGraphile's introspection query: `attributes` */
+export type CatalogTexts = ReadonlyMap<string, string>;
+
+export async function parseCatalogs(texts: CatalogTexts): Promise<Introspection> {
+  const catalogs = await mapYielding(texts, ([catalog, text]) => [catalog, JSON.parse(text)] as const);
+  return Object.fromEntries(catalogs) as unknown as Introspection;
+}
+
 /**
- * The result of PostGraphile's introspection query as objects with the methods of pg-introspection, whose parser makes a dozen functions
+ * The result of that query as objects with the methods of pg-introspection, whose parser makes a dozen functions
  * for each object: for 1,000 tables a third of a second in one turn, and 60 MB. Only functions have `getACL`.
  */
-export async function parseIntrospection(text: string, leftOut: ReadonlySet<ObjectId>): Promise<Introspection> {
-  const all: Introspection = JSON.parse(text);
+export async function parseIntrospection(texts: CatalogTexts, leftOut: ReadonlySet<ObjectId>): Promise<Introspection> {
+  const all = await parseCatalogs(texts);
   await endOfSlice();
   drop(all, leftOut);
   await endOfSlice();

@@ -1,12 +1,12 @@
 import type { Pool } from "pg";
 import { PgIntrospectionPlugin } from "postgraphile/graphile-build-pg";
 import { makeIntrospectionQuery } from "postgraphile/graphile-build-pg/pg-introspection";
-import { endOfSlice } from "../../db/catalog/event-loop.ts";
+import { endOfSlice, mapYielding } from "../../db/catalog/event-loop.ts";
 import { isNeverNull, isUpdatable } from "../../db/catalog/relations.ts";
 import { comparesForEquality } from "../../db/catalog/relationships.ts";
 import type { Finding } from "../../db/findings/finding.ts";
 import { withDependents } from "./dropped.ts";
-import { parseIntrospection } from "./introspected.ts";
+import { type CatalogTexts, parseCatalogs, parseIntrospection } from "./introspected.ts";
 import type { Labels, ObjectId, PgObject } from "./pg-objects.ts";
 
 /**
@@ -41,10 +41,10 @@ const REPLACED: readonly (readonly [string, string])[] = [
 
 /** What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects. */
 export class Introspection {
-  readonly #text: string;
+  readonly #texts: CatalogTexts;
 
-  private constructor(text: string) {
-    this.#text = text;
+  private constructor(texts: CatalogTexts) {
+    this.#texts = texts;
   }
 
   static async read(pool: Pick<Pool, "query">): Promise<Introspection> {
@@ -53,31 +53,35 @@ export class Introspection {
       if (!query.includes(part)) throw new Error(`the introspection query of PostGraphile has no ${part}`);
       query = query.replace(part, () => replacement);
     }
-    const { rows } = await pool.query(inParts(query));
+    const { rows } = await pool.query<{ catalog: string; part: string }>(inParts(query));
     await endOfSlice();
-    const text = rows.map(({ part }) => part).join("");
-    await endOfSlice();
-    return new Introspection(text);
+    const texts = new Map<string, string>();
+    for (const { catalog, part } of rows) texts.set(catalog, (texts.get(catalog) ?? "") + part);
+    return new Introspection(texts);
   }
 
   /** Replaces PgIntrospectionPlugin. The database is as if these objects and smart tags, and what depends on them, had been dropped. */
   plugin(leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
-    return pluginOf(this.#text, leftOut);
+    return pluginOf(this.#texts, leftOut);
   }
 
-  /** Returns a function that says whether a database object is lost if this one is left out. */
-  lossOf(leftOut: ObjectId): (object: ObjectId) => boolean {
-    const gone = withDependents(JSON.parse(this.#text), new Set([leftOut]));
-    return (object) => gone.has(object);
+  /** Returns for each of these objects a function that says whether another one is lost if this one is left out. */
+  async lossesOf(leftOut: readonly ObjectId[]): Promise<readonly Loss["isLost"][]> {
+    if (leftOut.length === 0) return [];
+    const all = await parseCatalogs(this.#texts);
+    return mapYielding(leftOut, (id) => {
+      const gone = withDependents(all, new Set([id]));
+      return (object) => gone.has(object);
+    });
   }
 }
 
-/** For one gathering. The schema keeps the plugin, which keeps neither the text nor what it is parsed to. */
-function pluginOf(text: string | null, leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
+/** For one gathering. The schema keeps the plugin, which keeps neither the texts nor what they are parsed to. */
+function pluginOf(texts: CatalogTexts | null, leftOut: ReadonlySet<ObjectId>): GraphileConfig.Plugin {
   const { gather } = PgIntrospectionPlugin;
   const take = () => {
-    const taken = text!;
-    text = null;
+    const taken = texts!;
+    texts = null;
     return taken;
   };
   const getIntrospection = (info: any) => (info.state.getIntrospectionPromise ??= announce(info, take(), leftOut));
@@ -101,11 +105,12 @@ function pluginOf(text: string | null, leftOut: ReadonlySet<ObjectId>): Graphile
 /** Characters of each row. One row of 8 MB would block the event loop for 80 ms; more rows cost PostgreSQL more, as each counts from the first character. */
 const PART = 2_000_000;
 
-/** The text that the query returns, in rows. */
+/** The rows of each catalog as JSON, in parts. */
 const inParts = (query: string): string => `
-  with whole as materialized (${query.trim().replace(/;$/, "")})
-  select substr(introspection, 1 + n * ${PART}, ${PART}) as part
-  from whole, generate_series(0, length(introspection) / ${PART}) n order by n`;
+  with whole as materialized (${query.trim().replace(/;$/, "")}),
+  catalogs as materialized (select key as catalog, value::text as text from whole, json_each(introspection::json))
+  select catalog, substr(text, 1 + n * ${PART}, ${PART}) as part
+  from catalogs, generate_series(0, length(text) / ${PART}) as n order by catalog, n`;
 
 const nameOf = (schema: string, name: string) => JSON.stringify([schema, name]);
 
@@ -128,9 +133,9 @@ const ANNOUNCED = {
   descriptions: "description",
 } as const;
 
-async function announce(info: any, text: string, leftOut: ReadonlySet<ObjectId>): Promise<readonly object[]> {
+async function announce(info: any, texts: CatalogTexts, leftOut: ReadonlySet<ObjectId>): Promise<readonly object[]> {
   const [pgService] = info.resolvedPreset.pgServices;
-  const introspection: any = await parseIntrospection(text, leftOut);
+  const introspection: any = await parseIntrospection(texts, leftOut);
   // While a row is announced, plugins ask for the others.
   info.state.getIntrospectionPromise = [{ pgService, introspection }];
   const serviceName = pgService.name;

@@ -65,6 +65,13 @@ export async function makeSchema(preset: GraphileConfig.Preset): Promise<MadeSch
   }
 }
 
+/** Plugins that register something for each table. */
+const BY_TABLE: readonly unknown[] = [
+  "PgTablesPlugin",
+  "PgConnectionArgFilterBackwardRelationsPlugin",
+  "AggregatesPlugin",
+];
+
 /** By the name of a type that cannot be built: the error, or null if it has no members. */
 type Absent = Map<string, unknown>;
 
@@ -148,7 +155,7 @@ class SlicedTypes {
     const registering = hooks.init;
     for (const hook of registering) {
       hooks.init = [hook];
-      const parts = hook.displayName?.startsWith("PgTablesPlugin/") ? partsOf(build) : [build];
+      const parts = BY_TABLE.includes(hook.displayName?.split("/")[0]) ? partsOf(build) : [build];
       await mapYielding(parts, (part) => this.#builder.applyHooks("init", {}, part, { scope: {}, type: "init" }));
     }
     hooks.init = [];

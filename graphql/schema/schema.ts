@@ -111,13 +111,13 @@ async function buildWithout(options: SchemaOptions, before: TagsBefore): Promise
   }
 }
 
-function withOmissions(
+async function withOmissions(
   { schema, resolvedPreset, watched }: Made,
   labels: Labels,
   introspection: Introspection,
   conflicts: ReadonlyMap<ObjectId, NameConflict>,
   ignored: ReadonlyMap<ObjectId, string>,
-): BuiltSchema {
+): Promise<BuiltSchema> {
   bindPlansToDocuments(schema, resolvedPreset);
   const tags = labels.tags.flatMap((tag) => {
     const { id, object } = tag;
@@ -126,7 +126,8 @@ function withOmissions(
   });
   const isTag = new Set(tags.map(({ id }) => id));
   const objects = [...conflicts].filter(([id]) => !isTag.has(id));
-  const losses = objects.map(([id, { finding }]) => ({ finding, isLost: introspection.lossOf(id) }));
+  const isLost = await introspection.lossesOf(objects.map(([id]) => id));
+  const losses = objects.map(([, { finding }], i) => ({ finding, isLost: isLost[i]! }));
   const missing = { objects: objects.map(([, conflict]) => conflict), tags };
   return {
     schema,
