@@ -288,11 +288,6 @@ export const SETTINGS = {
     "on",
     "Who can read the GraphQL schema by introspection (__schema and __type). on: every caller. authenticated: callers who are signed in. off: no one.",
   ),
-  GRAPHQL_BAD_TOKEN: setting(
-    oneOf("anonymous", "reject"),
-    "anonymous",
-    "A GraphQL query or mutation over HTTP whose credential is invalid or has expired. anonymous: it runs without a caller, and extensions.auth of the response says so. reject: it is 401.",
-  ),
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,
     "off",

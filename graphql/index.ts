@@ -106,7 +106,6 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     ...shared,
     limits: settings,
     internalStatus: options.internalStatus,
-    badToken: settings.graphqlBadToken,
     streams,
     callers: new SocketCallers((listener) => notifications.onIdentityChange(listener)),
   });

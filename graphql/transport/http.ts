@@ -28,8 +28,6 @@ export type GraphQLHttpOptions = StreamOptions & {
   readonly limits: BodyLimits;
   /** HTTP status of an answer with an INTERNAL_ERROR. */
   readonly internalStatus: number;
-  /** What happens to an operation whose credential is not valid. */
-  readonly badToken: "anonymous" | "reject";
   messagesFor(role: string): MessageContext;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -81,7 +79,6 @@ async function run(
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
   if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
-  if (caller.refused !== null && options.badToken === "reject") throw loginRequired(caller.refused);
   let made: ErrorFormat | null = null;
   const format = () => (made ??= formatFor(caller, head, options));
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format(), mediaType, options);
