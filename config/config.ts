@@ -28,7 +28,6 @@ export type Config = Omit<Parsed, UnsetByDefault> &
     readonly dbRequestCredentials: boolean;
     readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
-    readonly taskAnonymous: boolean;
     /** Whether GraphQL rows have a nodeId. */
     readonly graphqlNode: boolean;
     /** Whether requests are traced. */
@@ -55,7 +54,6 @@ type UnsetByDefault =
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
-  | "taskAnonymous"
   | "modules"
   | "jwtIssuers";
 
@@ -116,7 +114,6 @@ export function readConfig(
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
-    taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     graphqlNode: parsed.graphqlExtras.includes("node"),
     tracing: hasCollector(environment),
     isDbMaxRowsSet:

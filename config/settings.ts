@@ -257,11 +257,6 @@ export const SETTINGS = {
     "2",
     "Tasks that each process runs at the same time. 0: the process accepts tasks, but only other instances run them.",
   ),
-  TASK_ANONYMOUS: setting(
-    orUnset(onOff),
-    "",
-    "Allow tasks of anonymous callers. off: respond-async has no effect for them. When unset, on with the embedded database, otherwise off.",
-  ),
   GRAPHQL_MAX_DEPTH: setting(integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
   GRAPHQL_MAX_COMPLEXITY: setting(
     integer(1, 1_000_000),

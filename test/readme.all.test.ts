@@ -12,7 +12,7 @@ let service: TestService;
 let folder: string;
 beforeAll(async () => {
   // As with the embedded database, for which the documents are written.
-  service = await startTestService({ USERS_WRITE: "open", TASK_ANONYMOUS: "on" });
+  service = await startTestService({ USERS_WRITE: "open", taskAnonymousRetention: 3600 });
   // In the project directory, so that imports resolve as they do for the reader.
   folder = await mkdtemp(join(process.cwd(), ".readme-"));
 });

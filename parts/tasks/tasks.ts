@@ -82,14 +82,14 @@ type QueueOptions = Pick<TaskOptions, "settings" | "addressOf" | "addressKey"> &
 };
 
 function taskQueue({ repository, settings, addressOf, addressKey }: QueueOptions): TaskQueue {
-  const { dbAnonRole, taskAnonymous, taskMaxPending, apiV1Status } = settings;
+  const { dbAnonRole, taskAnonymousRetention, taskMaxPending, apiV1Status } = settings;
   const isAnonymous = ({ role }: Caller) => role === dbAnonRole;
   const hashedAddress = (request: IncomingMessage) =>
     createHmac("sha256", addressKey)
       .update(networkOf(addressOf(request)))
       .digest("base64url");
   return {
-    isOpenTo: (caller) => taskAnonymous || !isAnonymous(caller),
+    isOpenTo: (caller) => taskAnonymousRetention > 0 || !isAnonymous(caller),
     accept: async (task, prefix) => {
       const address = isAnonymous(task.caller) ? hashedAddress(task.sender) : null;
       const added = await repository.add(task, address);

@@ -40,8 +40,7 @@ export type FailedTask = {
   readonly error: string;
 };
 
-export type TaskSettings = TaskLimits &
-  Pick<Config, "taskConcurrency" | "taskAnonymous" | "drainTimeout" | "dbAnonRole" | "apiV1Status">;
+export type TaskSettings = TaskLimits & Pick<Config, "taskConcurrency" | "drainTimeout" | "dbAnonRole" | "apiV1Status">;
 
 export type TaskOptions = {
   readonly settings: TaskSettings;

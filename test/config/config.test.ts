@@ -55,7 +55,7 @@ const DEFAULTS = `
   openapi="follow-privileges" parts=[] passkeyDomain=""
   passwordRules={"length":12,"classes":["upper","lower","digit","special"]} port=3000 rateLimit=600 redisUrl=""
   safeUpdate=true seed="demo" sessionMaxAge=43200 settingsFile="" signup="open" storageUrl=""
-  takeover="" taskAnonymous=true taskConcurrency=2 tracing=false trustProxy=[] usersEmail="private" workers=1`;
+  takeover="" taskConcurrency=2 tracing=false trustProxy=[] usersEmail="private" workers=1`;
 
 test("without settings the service uses an embedded database with demo data and listens on 127.0.0.1", () => {
   const { known, providers, mfaIssuer, ...config } = readConfig({});
@@ -115,13 +115,6 @@ test("functions can read the credentials of a request only with MIGRATE=off by d
   expect(readConfig({ ...OWN, DB_REQUEST_CREDENTIALS: "on" }).dbRequestCredentials).toBe(true);
   expect(readConfig({ ...OWN, MIGRATE: "off" }).dbRequestCredentials).toBe(true);
   expect(readConfig({ ...OWN, MIGRATE: "off", DB_REQUEST_CREDENTIALS: "off" }).dbRequestCredentials).toBe(false);
-});
-
-test("anonymous callers may have tasks on the embedded database, and not with DATABASE_URL by default", () => {
-  expect(readConfig({}).taskAnonymous).toBe(true);
-  expect(readConfig({ TASK_ANONYMOUS: "off" }).taskAnonymous).toBe(false);
-  expect(readConfig(OWN).taskAnonymous).toBe(false);
-  expect(readConfig({ ...OWN, TASK_ANONYMOUS: "on" }).taskAnonymous).toBe(true);
 });
 
 // A number that no operator has a reason to change belongs in the limits.ts of its room.

@@ -102,7 +102,7 @@ describe("users that callers add count like registrations", () => {
       USERS_WRITE: "owner",
       registrationsPerAddress: 1,
       TASK_CONCURRENCY: "1",
-      TASK_ANONYMOUS: "on",
+      taskAnonymousRetention: 3600,
     });
     const headers = { prefer: "respond-async", apikey: limited.service.tokens.issueKey("anon") };
     for (let i = 0; i < 3; i++) {

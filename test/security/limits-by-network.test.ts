@@ -93,7 +93,7 @@ describe("from the addresses of one IPv6 network,", () => {
   const client = useService({
     ...{ TRUST_PROXY: "loopback", wsMaxConnectionsPerAddress: 3, wsMessageRatePerAddress: 60 },
     ...{ realtimeMaxChannelsPerAddress: 2, realtimeJoinRatePerAddress: 4 },
-    ...{ TASK_ANONYMOUS: "on", taskMaxPending: 1, changesMaxBytes: 1_048_576 },
+    ...{ taskAnonymousRetention: 3600, taskMaxPending: 1, changesMaxBytes: 1_048_576 },
   });
   let count = 0;
   /** Clients at different addresses of a network that no other test uses. */

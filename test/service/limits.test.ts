@@ -47,6 +47,7 @@ test.each([
   [{ PGRST_DB_MAX_ROWS: "1000" }, { streamMaxRows: 1000 }],
   [{ DB_STATEMENT_TIMEOUT: "3" }, { dbAnonStatementTimeout: 2 }],
   [{ DB_MAX_ROWS: "5" }, { streamMaxRows: 5 }],
+  [OWN, { taskAnonymousRetention: 0 }],
 ])("with %j, the limits %j follow", (settings, limits) => expect(read(settings)).toMatchObject(limits));
 
 test("caches have a thirty-second of the heap, and at least 64 MiB", () => {

@@ -19,9 +19,9 @@ export type ResourceClient = {
 };
 
 /** As with the embedded database. */
-const OPEN = { USERS_WRITE: "open", TASK_ANONYMOUS: "on" };
+const OPEN = { USERS_WRITE: "open", taskAnonymousRetention: 3600 };
 
-/** `USERS_WRITE` is open and `TASK_ANONYMOUS` on unless `settings` say otherwise; `ddl` is run before the service starts. */
+/** `USERS_WRITE` is open, and anonymous callers have tasks, unless `settings` say otherwise; `ddl` is run before the service starts. */
 export function useResources(settings: TestSettings = {}, ddl = "", log?: Logger): ResourceClient {
   const { service, sql } = useOwnService({ settings: { ...OPEN, GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
   const api = (request: string, sent: ApiSent = {}) => sendAs(service(), request, sent);

@@ -22,7 +22,7 @@ const DDL = `
   create function public.long_text() returns text language sql volatile as $$ select repeat('x', 100000) $$;
   grant execute on all functions in schema public to anon, authenticated, service_role`;
 
-const RUNS = { TASK_ANONYMOUS: "on", TASK_CONCURRENCY: "2" };
+const RUNS = { taskAnonymousRetention: 3600, TASK_CONCURRENCY: "2" };
 const { rest, failure, service, sql } = useRest(
   { ...RUNS, taskMaxPending: 3, DB_STATEMENT_TIMEOUT: "3000", dbMaxResultBytes: 50_000 },
   DDL,
@@ -230,7 +230,7 @@ describe("Prefer: respond-async is ignored", () => {
     ]).toEqual([2, "handling=strict", false]);
   });
 
-  test("for anonymous callers, unless TASK_ANONYMOUS is on", async () => {
+  test("for anonymous callers, unless the database is embedded", async () => {
     const { status, headers, json } = await signedIn.rest("rpc/role_of", { body: {}, prefer: ASYNC });
     expect([status, headers.get("preference-applied"), json]).toEqual([200, null, "anon"]);
     const list = await fetch(`${signedIn.service().url}/articles`, { headers: { prefer: ASYNC } });

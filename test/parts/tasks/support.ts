@@ -21,7 +21,6 @@ import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings & Pick<DatabaseLimits, "taskTimeout"> = {
   dbAnonRole: "anon",
-  taskAnonymous: true,
   taskConcurrency: 2,
   taskConcurrencyPerOwner: 10,
   taskTimeout: 60_000,
