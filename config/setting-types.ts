@@ -39,10 +39,6 @@ export const instanceId = z
   .string()
   .regex(/^[a-z0-9_]{1,32}$/, "must be 1 to 32 lower-case letters, digits and underscores");
 
-export const publicationName = z
-  .string()
-  .regex(/^[a-z_][a-z0-9_]{0,62}$/, "must be the name of a publication: lower-case letters, digits and underscores");
-
 export const oneOf = <const T extends string>(...values: T[]) =>
   z.enum(values, { error: `must be ${values.join(" or ")}` });
 

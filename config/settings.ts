@@ -27,7 +27,6 @@ import {
   passwordRules,
   previousKey,
   proxies,
-  publicationName,
   roleClaim,
   rsaKey,
   secret,
@@ -374,11 +373,6 @@ export const SETTINGS = {
     orUnset(postgresUrl),
     "",
     "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL needs this attribute. It may name a standby (PostgreSQL 16 or later), which then decodes the write-ahead log, also with MIGRATE=on.",
-  ),
-  CHANGES_PUBLICATION: setting(
-    publicationName,
-    "content_changes",
-    "Publication of the tables whose changes subscribers receive, with MIGRATE=off. A DBA creates it; if the login owns it, the service adds the tables that callers may read.",
   ),
   INSTANCE_ID: setting(
     orUnset(instanceId),

@@ -34,7 +34,7 @@ export type ChangesConfig = {
   readonly search: { readonly url: string; readonly options: FindOptions } | null;
 };
 
-/** The publication of the service (db/modules/feed/publication.sql). */
+/** The publication of the service (db/modules/feed/publication.sql), or of a DBA. */
 export const PUBLICATION = "content_changes";
 
 /**
@@ -67,7 +67,6 @@ const findAgain = ({ search, ...changes }: ChangesConfig): Promise<ChangesConfig
     : findChanges(search.url, search.options);
 
 export type FindOptions = {
-  readonly publication: string;
   /** The served schemas. */
   readonly schemas: readonly string[];
   /** The connection string of the login for changes; "" if there is none. */
@@ -91,7 +90,7 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
       `select coalesce($2, current_user) as user, datname as database, oid,
          exists (select from pg_publication where pubname = $1) as "isPublished"
        from pg_database where datname = current_database()`,
-      [options.publication, options.logins?.requests],
+      [PUBLICATION, options.logins?.requests],
     );
     const { user, database, oid, isPublished } = rows[0]!;
     if (options.isOptional && !isPublished) return { ...REFUSED, missing: LEFT_OUT, oid };
@@ -106,7 +105,7 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
   const { missing, isOwned, isStandby, oid } = found;
   return {
     missing,
-    publication: options.publication,
+    publication: PUBLICATION,
     manager: isOwned ? "login" : "dba",
     url: isStandby ? url : options.changesUrl || url,
     standbyUrl: isStandby ? options.changesUrl : "",
@@ -122,12 +121,12 @@ async function inspect(
   client: pg.Client,
   primary: pg.Client,
   database: string,
-  { publication, changesUrl, logins }: FindOptions,
+  { changesUrl, logins }: FindOptions,
 ): Promise<Reading> {
   const { rows } = await client.query(
     `select coalesce($2, current_user) as user, current_database() as database,
        (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
-    [publication, logins?.changes],
+    [PUBLICATION, logins?.changes],
   );
   const { user, database: own, is_owned: isOwned } = rows[0]!;
   if (own !== database)
@@ -156,12 +155,12 @@ const refusalOfLogin = ({ message }: Error): Reading => ({
 });
 
 /** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
-async function creationFor(client: pg.Client, { publication, schemas }: FindOptions, login: string): Promise<string> {
-  const { rows } = await client.query<TableState>(tablesQuery, [schemas, [login], publication]);
-  const { sql, leftOut } = creationOf(rows, { name: publication, server: await serverVersion(client) });
+async function creationFor(client: pg.Client, { schemas }: FindOptions, login: string): Promise<string> {
+  const { rows } = await client.query<TableState>(tablesQuery, [schemas, [login], PUBLICATION]);
+  const { sql, leftOut } = creationOf(rows, { name: PUBLICATION, server: await serverVersion(client) });
   const without =
     leftOut.length === 0 ? "" : ` (it leaves out tables that could no longer be written: ${leftOut.join("; ")})`;
-  const missing = `there is no publication ${publication}`;
+  const missing = `there is no publication ${PUBLICATION}`;
   if (sql === null) return `${missing}, and no table that callers may read can be published${without}`;
   return `${missing}: a DBA can run: ${sql}${without}`;
 }

@@ -111,8 +111,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   });
   if (!isManaged) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    const { changesPublication: publication, schemas, changesUrl } = options;
-    const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
+    const { schemas, changesUrl } = options;
+    const changes = await findChanges(directUrl, { schemas, changesUrl });
     warnOfChanges(changes, options.log);
     return { logins: loginsAt(url), listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
   }
@@ -138,11 +138,11 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const userId = options.hasAuth ? await userIdIn(owner) : null;
     if (mayChange && options.seed === "demo" && options.seedFile !== null) await runSeed(directUrl, options.seedFile);
     if (mayChange && options.hasAuth) await options.afterMigrations(owner);
-    const { changesPublication: publication, schemas } = options;
+    const { schemas } = options;
     const dataUrl = withLogin(directUrl, logins.data);
     const changes = options.hasFeed
       ? await prepareChanges(owner, { url: changesUrl, standbyUrl }, mayChange)
-      : await findChanges(dataUrl, { publication, schemas, changesUrl: standbyUrl || changesUrl, isOptional: true });
+      : await findChanges(dataUrl, { schemas, changesUrl: standbyUrl || changesUrl, isOptional: true });
     if (options.hasFeed && standbyUrl !== "") await prepareStandby(owner, standbyUrl, mayChange);
     warnOfChanges(changes, options.log);
     return {

@@ -17,7 +17,7 @@ type LiveAdvisorOptions = {
   readonly pool: Pool;
   /** The logins that take on the roles of callers. */
   readonly logins: Pick<Logins, "data" | "admin">;
-  settings(): Pick<Config, "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisor">;
+  settings(): Pick<Config, "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "advisor">;
   /** The folders of more rules. */
   readonly rules: readonly URL[];
   /** Gets the advice: all findings, the most severe first. */

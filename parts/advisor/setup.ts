@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
 import type { Config } from "../../config/config.ts";
+import { PUBLICATION } from "../../db/changes/changes-config.ts";
 import { loginsOfCallers } from "../../db/cluster/provision.ts";
 import type { AdviceOptions } from "./advisor.ts";
 
@@ -12,17 +13,14 @@ export const rolesOfCallers = ({
   dbAnonRole,
 }: Pick<Config, "isManaged" | "dbAnonRole">): readonly string[] => [dbAnonRole, ...(isManaged ? CALLER_ROLES : [])];
 
-type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication">;
+type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole">;
 type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication" | "mayLackPublication">;
 
 /** The roles of callers, together with these logins, which take them on. Without the module feed, a DBA manages the publication. */
-export const setupWith = (
-  logins: readonly string[],
-  { isManaged, hasFeed, dbAnonRole, changesPublication }: Settings,
-): Setup => ({
+export const setupWith = (logins: readonly string[], { isManaged, hasFeed, dbAnonRole }: Settings): Setup => ({
   logins,
   roles: rolesOfCallers({ isManaged, dbAnonRole }),
-  publication: hasFeed ? null : changesPublication,
+  publication: hasFeed ? null : PUBLICATION,
   mayLackPublication: isManaged,
 });
 

@@ -68,7 +68,6 @@ const APPLICATIONS = {
       MIGRATE: "off",
       DB_SCHEMAS: "public",
       DB_ANON_ROLE: "anon",
-      CHANGES_PUBLICATION: "supabase_realtime",
     },
     access: "| anonymous, authenticated | granted | granted | granted | granted |",
     reads: "rooms?select=name&limit=1",

@@ -23,7 +23,7 @@ async function createShop() {
     create table "Shop"."Order Lines" ("Id" int primary key, "Sold At" timestamptz);
     insert into "Shop"."Order Lines" values (1), (2), (3);
     grant select on "Shop"."Order Lines" to ${anon};
-    create publication shop_changes for table "Shop"."Order Lines"`);
+    create publication content_changes for table "Shop"."Order Lines"`);
   const url = new URL(database.url);
   Object.assign(url, { username: encodeURIComponent(login), password: "secret" });
   onTestFinished(async () => {
@@ -35,7 +35,6 @@ async function createShop() {
     MIGRATE: "off",
     DB_ANON_ROLE: anonymous,
     DB_SCHEMAS: "Shop",
-    CHANGES_PUBLICATION: "shop_changes",
     API_KEY_REQUIRED: "off",
     JWT_SECRET,
   };
@@ -53,7 +52,7 @@ test("a database whose roles, schemas and tables have capitals is served, with i
   await expect
     .poll(async () => (await healthOf(service)).details)
     .toMatchObject({
-      changes: { publication: { name: "shop_changes", tables: 1 } },
+      changes: { publication: { name: "content_changes", tables: 1 } },
       advisor: { findings: expect.any(Array) },
     });
   const stream = new EventStreamClient(lines);

@@ -239,27 +239,30 @@ test("names a policy that is false for the row, with its expression, and one tha
 
 test("names the condition of a publication, and the partitions whose old rows are not logged whole", async () => {
   await sql(`
-    create publication chosen for table full_notes where (id > 5), audit_log with (publish_via_partition_root);
+    alter publication content_changes set table full_notes where (id > 5), audit_log;
     insert into audit_log (id, organisation_id, action, entity, at) overriding system value
       values (4711, '${organisationId(1)}', 'read', 'task', '2026-10-05')`);
-  const chosen = { CHANGES_PUBLICATION: "chosen" };
-  const { stdout } = await npmWhy(["full_notes", "INSERT", "--new", JSON.stringify(own(7)), ...asUser(1)], chosen);
+  const { stdout } = await npmWhy(["full_notes", "INSERT", "--new", JSON.stringify(own(7)), ...asUser(1)]);
   expect(stdout).toContain(
-    "no   The publication chosen sends every row\n       it sends only the rows that fulfil its condition: (id > 5)\n",
+    "no   The publication content_changes sends every row\n       it sends only the rows that fulfil its condition: (id > 5)\n",
   );
   expect(stdout).toContain("\nThe subscriber receives INSERT, if the publication sends the row.\n");
   const reader = ["--reader", trackit.role("support")];
-  const entry = await npmWhy(["audit_log", "DELETE", "--key", "4711, 2026-10-05", ...asUser(1), ...reader], chosen);
-  expect(entry.stdout).toContain("yes  The publication chosen has the table public.audit_log\n");
+  const entry = await npmWhy(["audit_log", "DELETE", "--key", "4711, 2026-10-05", ...asUser(1), ...reader]);
+  expect(entry.stdout).toContain("yes  The publication content_changes has the table public.audit_log\n");
   expect(entry.stdout).toContain("         alter table public.audit_log_2026_10 replica identity full;\n");
   expect(entry.stdout).toContain("\nThe subscriber receives nothing.\n");
+  await sql("alter publication content_changes set table full_notes, key_notes, tasks");
 });
 
 test("says what is missing before changes can be read", async () => {
-  const settings = { CHANGES_PUBLICATION: "absent" };
-  const { stdout } = await npmWhy(["full_notes", "INSERT", "--new", '{"id": 1}'], settings);
-  expect(stdout).toMatch(/^no {3}The service reads the changes of the database\n.*there is no publication absent/);
-  expect(stdout).toMatch(/create publication absent for table .*full_notes/);
+  await sql("alter publication content_changes rename to other");
+  const { stdout } = await npmWhy(["full_notes", "INSERT", "--new", '{"id": 1}']);
+  await sql("alter publication other rename to content_changes");
+  expect(stdout).toMatch(
+    /^no {3}The service reads the changes of the database\n.*there is no publication content_changes/,
+  );
+  expect(stdout).toMatch(/create publication content_changes for table .*full_notes/);
 });
 
 test.each([

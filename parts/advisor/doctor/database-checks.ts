@@ -182,7 +182,7 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
 async function* checkGrants(directUrl: string, config: Config): Checks {
   const rows = await withClient(directUrl, async (client) => {
     const { logins } = await setupOf(client, config);
-    const read = [config.dbSchemas, logins, config.changesPublication];
+    const read = [config.dbSchemas, logins, PUBLICATION];
     return (await client.query<TableState>(tablesQuery, read)).rows;
   });
   const readable = rows.filter(({ isReadable }) => isReadable).length;
@@ -220,7 +220,7 @@ async function* checkMigrations(client: pg.Client, { config, application }: Conf
 
 /** A start of the service tries to give the right to read changes, and publishes the tables that callers may read. */
 async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
-  const { changesPublication: publication, dbSchemas: schemas, changesUrl, hasFeed } = config;
+  const { dbSchemas: schemas, changesUrl, hasFeed } = config;
   const { logins } = await setupOf(client, config);
   const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
   const ofService = { requests: logins[0]!, changes: loginName(here[0]!.name, "changes") };
@@ -231,7 +231,7 @@ async function* checkChanges(client: pg.Client, directUrl: string, config: Confi
         missing: await whyNoLogical(client, ofService.changes),
       } as const)
     : await findChanges(directUrl, {
-        ...{ publication, schemas },
+        schemas,
         ...(config.isManaged ? { changesUrl: "", logins: ofService, isOptional: true } : { changesUrl }),
       });
   const found = warningOf(changes);

@@ -45,7 +45,7 @@ export async function withMissingChange<Result>(
 
 /** The logins of the service, and how it reads changes. */
 async function readServiceSetup(config: Config, url: string) {
-  const { changesPublication: publication, dbSchemas: schemas, changesUrl, databaseDirectUrl } = config;
+  const { dbSchemas: schemas, changesUrl, databaseDirectUrl } = config;
   return withOwner(config, async (client) => {
     const { logins } = await setupOf(client, config);
     const { rows } = await client.query("select current_user as login, current_database() as database");
@@ -55,8 +55,8 @@ async function readServiceSetup(config: Config, url: string) {
       const read: ChangesRead = { missing, publication: PUBLICATION, isManaged: true };
       return { login, logins: [...logins, loginName(database, "service")], read };
     }
-    const { missing } = await findChanges(databaseDirectUrl || url, { publication, schemas, changesUrl });
-    const read: ChangesRead = { missing, publication, isManaged: false };
+    const { missing } = await findChanges(databaseDirectUrl || url, { schemas, changesUrl });
+    const read: ChangesRead = { missing, publication: PUBLICATION, isManaged: false };
     return { login, logins, read };
   });
 }

@@ -1,8 +1,5 @@
 import { MODULES } from "../../../db/modules/modules.ts";
 
-/** The publication of the changes that clients of Supabase receive. */
-export const SUPABASE_PUBLICATION = "supabase_realtime";
-
 const list = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
 
 /** The roles that the service makes or needs. */
@@ -81,7 +78,6 @@ export const SQL = {
        where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
          and setting like 'pgrst.db\\_schemas=%'
        order by s.setdatabase desc limit 1) as "postgrestSchemas",
-      exists (select from pg_publication where pubname = '${SUPABASE_PUBLICATION}') as "hasSupabasePublication",
       current_setting('app.settings.jwt_secret', true) as "jwtSecret",
       (select json_build_object('sql', quote_ident(rolname), 'memberOf', array(
           select pg_get_userbyid(roleid)::text from pg_auth_members where member = r.oid))

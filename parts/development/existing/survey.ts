@@ -25,7 +25,6 @@ export type Survey = {
   readonly isReplica: boolean;
   /** What PostgREST serves, as a role has it: `public, graphql_public`; null if none has it. */
   readonly postgrestSchemas: string | null;
-  readonly hasSupabasePublication: boolean;
   /** The secret of tokens, which a self-hosted Supabase has in a setting of the database; null if there is none. */
   readonly jwtSecret: string | null;
   /** The login of PostgREST, as it is written in SQL, and the roles that it may become; null if there is none. */

@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
 import { DUMP_ARGUMENTS } from "../../../cli/base.ts";
 import { rolesOfCallers } from "../existing/preparation.ts";
-import { SUPABASE_PUBLICATION } from "../existing/survey-queries.ts";
 import { FIXTURES, manifestFor, type NewFile } from "../new-files.ts";
 import { NAME } from "./account-columns.ts";
 import { accountsFor, LATER } from "./database-accounts.ts";
@@ -64,14 +63,13 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
   ];
 }
 
-function configuration({ choice, survey }: Plan, resources: readonly ResourceFile[]): string {
+function configuration({ choice }: Plan, resources: readonly ResourceFile[]): string {
   const { migrate, modules, schemas, roles, userId } = choice;
   const settings: Readonly<Record<string, string>> = {
     MIGRATE: migrate,
     ...(migrate === "off" ? {} : { MODULES: modules.join(), AUTH_USER_ID: userId, SIGNUP: "off" }),
     DB_SCHEMAS: schemas.join(","),
     ...(migrate === "off" ? { DB_ANON_ROLE: roles.anonymous?.name ?? "none", API_KEY_REQUIRED: "off" } : {}),
-    ...(migrate === "off" && survey.hasSupabasePublication ? { CHANGES_PUBLICATION: SUPABASE_PUBLICATION } : {}),
   };
   const lines = Object.entries(settings).map(
     ([name, value]) => `${name === "SIGNUP" ? ABOUT_SIGNUP : ""}    ${name}: ${JSON.stringify(value)},\n`,

@@ -1,6 +1,6 @@
 import type { Choice } from "../existing/choice.ts";
 import type { Survey, Table } from "../existing/survey.ts";
-import { isServiceRole, SUPABASE_PUBLICATION } from "../existing/survey-queries.ts";
+import { isServiceRole } from "../existing/survey-queries.ts";
 
 /** A longer list is cut. */
 const SHOWN = 6;
@@ -95,9 +95,6 @@ export function describeChoice({ migrate, reason, modules, userId, schemas, role
       ? [`MODULES=${modules.join()}: without those that need ${survey.foreignSchemas.join(", ")}, of something else`]
       : []),
     `DB_SCHEMAS=${schemas.join(",")}: what the API serves`,
-    ...(migrate === "off" && survey.hasSupabasePublication
-      ? [`CHANGES_PUBLICATION=${SUPABASE_PUBLICATION}: the tables whose changes clients receive`]
-      : []),
     ...(migrate === "off"
       ? [`DB_ANON_ROLE=${roles.anonymous?.name ?? "none"}: the role of callers without a token`]
       : [

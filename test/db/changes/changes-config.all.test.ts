@@ -75,20 +75,20 @@ describe("with MIGRATE=off, changes", () => {
 
   test("are read with the publication of a DBA", async () => {
     await owner.query("create table unpublished (id int primary key)");
-    await owner.query(`grant select on unpublished to ${name}_web; create publication dba_changes for table notes`);
-    const service = await startForeign({ CHANGES_PUBLICATION: "dba_changes" });
+    await owner.query(`grant select on unpublished to ${name}_web; create publication content_changes for table notes`);
+    const service = await startForeign();
     await expect
       .poll(() => healthOf(service))
       .toMatchObject({
         state: "resting",
         slot: { temporary: true },
         publication: {
-          name: "dba_changes",
+          name: "content_changes",
           tables: 1,
-          refused: { '"public"."unpublished"': expect.stringContaining("alter publication dba_changes add table") },
+          refused: { '"public"."unpublished"': expect.stringContaining("alter publication content_changes add table") },
         },
       });
-    await owner.query("drop publication dba_changes; drop table unpublished");
+    await owner.query("drop publication content_changes; drop table unpublished");
   });
 
   test("are read with a publication of the login, to which the service adds what callers may read", async () => {
