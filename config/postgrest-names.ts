@@ -62,8 +62,6 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   // `true` is the default here too, and goes with PGRST_DB_PRE_CONFIG.
   PGRST_DB_CONFIG: ["DB_CONFIG", postgrestBoolean.transform((text) => (text === "true" ? "" : "off"))],
   PGRST_DB_PRE_CONFIG: ["DB_CONFIG", unchanged],
-  PGRST_DB_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
-  PGRST_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
   PGRST_CLIENT_ERROR_VERBOSITY: ["CLIENT_ERROR_VERBOSITY", oneOf("verbose", "minimal")],
   PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
   PGRST_JWT_AUD: ["JWT_AUD", unchanged],
@@ -94,12 +92,14 @@ const IGNORED = new Set([
   "PGRST_DB_POOL_MAX_IDLETIME",
   "PGRST_DB_POOL_MAX_LIFETIME",
   "PGRST_DB_POOL_TIMEOUT",
+  "PGRST_DB_ROOT_SPEC",
   "PGRST_DB_TIMEZONE_ENABLED",
   "PGRST_JWT_CACHE_MAX_ENTRIES",
   "PGRST_JWT_CACHE_MAX_LIFETIME",
   "PGRST_LOG_QUERY",
   "PGRST_OPENAPI_SECURITY_ACTIVE",
   "PGRST_OPENAPI_SERVER_PROXY_URI",
+  "PGRST_ROOT_SPEC",
   // Traces are sent when the variables of OpenTelemetry name a collector.
   "PGRST_SERVER_OTEL_ENABLED",
   "PGRST_SERVER_TIMING_ENABLED",

@@ -206,11 +206,6 @@ export const SETTINGS = {
     "",
     "Function that every transaction of a caller calls first, on every interface, to refuse it or to set what policies read. Sign-in itself does not call it.",
   ),
-  DB_ROOT_SPEC: setting(
-    functionName,
-    "",
-    "Function whose result GET /rest/v1/ returns instead of the OpenAPI description.",
-  ),
   DB_REQUEST_CREDENTIALS: setting(
     orUnset(onOff),
     "",

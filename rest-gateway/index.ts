@@ -135,7 +135,6 @@ function tableOptions(options: RestOptions, streams: TableStreams): TableOptions
     ...shared,
     database,
     tasks,
-    rootSpec: settings.dbRootSpec,
     maxBodySize: settings.restBodyLimit,
     streamTimeout: settings.streamTimeout,
     slowStreams,

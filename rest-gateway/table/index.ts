@@ -25,7 +25,7 @@ import { type Answer, answer, answerStreamed, type StreamedAnswer } from "./answ
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { bodyLimitOf, refuseLongStream, wantsStream } from "./parse/headers.ts";
 import { readLargeBody } from "./parse/large-body.ts";
-import { BASE, countQuery, parseRequest, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
+import { BASE, countQuery, parseRequest, parseUrl, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
@@ -53,8 +53,6 @@ export type TableOptions = PlannerOptions &
     readonly streamTimeout: number;
     readonly slowStreams: SlowStreams;
     readonly callerRules: CallerRules;
-    /** The function that responds at the root; null for the OpenAPI description. */
-    readonly rootSpec: RootSpec | null;
     /** Whether errors have details and a hint. */
     readonly errorVerbosity: Verbosity;
     readonly feed: ChangeFeed;
@@ -138,20 +136,18 @@ export class TableInterface
 
   /** Null if the response is a stream of changes, which has begun. */
   protected async answer(exchange: TableExchange): Promise<Answer | StreamedAnswer | null> {
-    const { maxBodySize, catalog, rootSpec, limits } = this.options;
+    const { maxBodySize, catalog, limits } = this.options;
     const { request, url, stopwatch } = exchange;
     const method = request.method!;
     const caller = await exchange.identity.caller(this.options.callerRules);
     exchange.caller = caller;
     stopwatch.mark("jwt");
     const path = pathOf(url);
-    const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
-    const isDocument = root === null && DOCUMENTS.has(path);
-    const document = isDocument ? this.options.document(path, request, caller, catalog.current) : null;
+    const document = DOCUMENTS.has(path) ? this.options.document(path, request, caller, catalog.current) : null;
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, bodyLimitOf(request, maxBodySize)) : null;
-    const sent = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
+    const sent = withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(sent);
     countQuery(sent.url, (cost) => exchange.countMore(exchange.identity.nameOf(caller), cost));
     const text = sent.body === null ? sent : await readLargeBody(sent, limits.jsonMaxDepth);

@@ -44,7 +44,7 @@ const DEFAULTS = `
   consoleRoles=[] corsOrigins=["*"] dataDir=".data" databaseDirectUrl="" databaseReplicaUrls=[] databaseUrl=""
   dbAggregates=true dbAnonRole="anon" dbConfig=false dbExtraSearchPath=["public","extensions"] dbMaxRows=1000
   dbPlan=false dbPool=10 dbPreRequest=null dbPreparedStatements=250 dbRequestCredentials=false
-  dbRootSpec=null dbSchemas=["public"] dbStatementTimeout=10000 dbTxEnd="commit" declared={} drainDelay=0
+  dbSchemas=["public"] dbStatementTimeout=10000 dbTxEnd="commit" declared={} drainDelay=0
   drainTimeout=10000 emailConfirm="off" embedded=true
   graphqlDocuments={"mode":"off","byId":{}} graphqlExtras=[] graphqlIntrospection="on" graphqlMaxComplexity=1000
   graphqlMaxDepth=15 graphqlMaxTables=1000 graphqlNode=false graphqlUnindexedFilters="" hasAuth=true hasChannels=true

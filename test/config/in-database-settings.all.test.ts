@@ -28,7 +28,6 @@ beforeAll(async () => {
     create table api.todos (id int primary key);
     insert into api.todos values (1), (2), (3);
     create table later.plans (id int primary key);
-    create function api.root() returns text language sql immutable return 'root';
     create function api.closed() returns void language plpgsql as 'begin raise insufficient_privilege; end';
     create function api.path() returns text language sql stable return current_setting('search_path');
     create function later.path() returns text language sql stable return current_setting('search_path');
@@ -41,7 +40,7 @@ beforeAll(async () => {
     grant select on all tables in schema api, later to ${anon}, ${editor};
     grant usage on schema public to ${login};
     grant execute on function public.pre_config(), public.no_config() to ${login};
-    grant execute on function api.root(), api.closed(), api.path(), later.path() to ${anon}, ${editor};`);
+    grant execute on function api.closed(), api.path(), later.path() to ${anon}, ${editor};`);
 });
 
 afterAll(async () => {
@@ -105,10 +104,9 @@ const rowsOf = async ({ get }: Started) => (await get("todos?select=id")).length
 
 describe("at start, settings in the database", () => {
   test("override those of the environment", async () => {
-    await set({ db_schemas: "api", db_max_rows: "2", jwt_role_claim_key: ".app.role", db_root_spec: "root" });
+    await set({ db_schemas: "api", db_max_rows: "2", jwt_role_claim_key: ".app.role" });
     const started = await start({ PGRST_DB_MAX_ROWS: "1", DB_SCHEMAS: "later" });
     expect(await rowsOf(started)).toBe(2);
-    expect(await started.get("")).toBe("root");
     expect(await started.get("todos?select=id&limit=1", { app: { role: roles.editor } })).toEqual([{ id: 1 }]);
     expect(await started.get("plans")).toBe("404 PGRST205");
   });

@@ -218,25 +218,3 @@ function changesIn(pair: string): string | null {
   const value = decodePiece("form", pair.slice(at + 1));
   return value.trimStart().startsWith("{") ? value : null;
 }
-
-/** The function of DB_ROOT_SPEC. `schema` is null for the schema of the request. */
-export type RootSpec = { readonly schema: string | null; readonly name: string };
-
-const ROOT_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
-
-/**
- * `GET /rest/v1/?a=1` as a call of the function: `GET /rest/v1/rpc/root?a=1`. Null for every other request, and without
- * such a function.
- */
-export function rootCall(request: RequestText, root: RootSpec | null): RequestText | null {
-  const { method, url, headers } = request;
-  if (root === null || url.path.length > `${BASE}/`.length || !ROOT_METHODS.has(method)) return null;
-  // Adds JSON, the type of the function's result, where the client accepts an OpenAPI description.
-  const accept = headers.accept?.replace(/application\/openapi\+json[^,]*/gi, "$&, application/json");
-  const profile = root.schema !== null && { "accept-profile": Buffer.from(root.schema).toString("latin1") };
-  return {
-    ...request,
-    url: { ...url, path: `${BASE}/rpc/${encodeURIComponent(root.name)}` },
-    headers: { ...headers, ...(accept !== undefined && { accept }), ...profile },
-  };
-}
