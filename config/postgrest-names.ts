@@ -62,7 +62,6 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   // `true` is the default here too, and goes with PGRST_DB_PRE_CONFIG.
   PGRST_DB_CONFIG: ["DB_CONFIG", postgrestBoolean.transform((text) => (text === "true" ? "" : "off"))],
   PGRST_DB_PRE_CONFIG: ["DB_CONFIG", unchanged],
-  PGRST_CLIENT_ERROR_VERBOSITY: ["CLIENT_ERROR_VERBOSITY", oneOf("verbose", "minimal")],
   PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
   PGRST_JWT_AUD: ["JWT_AUD", unchanged],
   PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
@@ -84,6 +83,7 @@ const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
 
 /** Settings that have no effect here. */
 const IGNORED = new Set([
+  "PGRST_CLIENT_ERROR_VERBOSITY",
   "PGRST_DB_CHANNEL",
   "PGRST_DB_CHANNEL_ENABLED",
   "PGRST_DB_HOISTED_TX_SETTINGS",

@@ -236,11 +236,6 @@ export const SETTINGS = {
     "",
     "Roles of operators with MIGRATE=off, separated by commas: callers with such a role may use the console and read /config, /schema_cache and the details of /health. When empty, only those with the service key.",
   ),
-  CLIENT_ERROR_VERBOSITY: setting(
-    oneOf("verbose", "minimal"),
-    "verbose",
-    "What errors of the table interface say. verbose: everything. minimal: only code and message, without details and hint.",
-  ),
   API_V1_STATUS: setting(
     lifecycle,
     "supported",

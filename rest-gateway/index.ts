@@ -128,7 +128,6 @@ function tableOptions(options: RestOptions, streams: TableStreams): TableOptions
       maxBytes: settings.dbMaxResultBytes || null,
     },
     limits: settings,
-    errorVerbosity: settings.clientErrorVerbosity,
   };
   tasks?.register("function", new FunctionTaskHandler(shared));
   return {

@@ -37,7 +37,7 @@ import {
   type RequestUrl,
   type TableRequest,
 } from "./request.ts";
-import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } from "./send.ts";
+import { Stopwatch, sendAnswer, sendStream, sendTableProblem } from "./send.ts";
 import { snapshotRequest, type TableSnapshot, type TableStreams } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
@@ -53,8 +53,6 @@ export type TableOptions = PlannerOptions &
     readonly streamTimeout: number;
     readonly slowStreams: SlowStreams;
     readonly callerRules: CallerRules;
-    /** Whether errors have details and a hint. */
-    readonly errorVerbosity: Verbosity;
     readonly feed: ChangeFeed;
     readonly streams: TableStreams;
     /** A description of the interface, at `/rest/v1/`, `/rest/v1/openapi.json` or `/rest/v1/types.ts`; null if there is a table of this name. */
@@ -101,7 +99,7 @@ export class TableInterface
 
   /** Responds with a problem of the pipeline. */
   reject(destination: Destination, problem: Problem): void {
-    sendTableProblem(destination, tableAnswer(problem), this.options.errorVerbosity);
+    sendTableProblem(destination, tableAnswer(problem));
   }
 
   protected open({ request, response, head, identity, countMore }: Exchange): TableExchange {
@@ -264,8 +262,7 @@ export class TableInterface
   }
 
   protected sendProblem({ request, response, head }: TableExchange, problem: TableProblem | null): void {
-    const { errorVerbosity } = this.options;
-    sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
+    sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
   }
 }
 

@@ -178,22 +178,17 @@ const isHtml = ([name, value]: Header): boolean =>
 const pairsOf = (list: readonly string[]): Header[] =>
   list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1]!] as const] : []));
 
-/** How much an error says: with `minimal` there are no details, no hint and no fields. */
-export type Verbosity = "verbose" | "minimal";
-
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
-export const tableProblemBody = ({ code, message, details, hint, fields }: TableProblem, verbosity: Verbosity) => ({
+export const tableProblemBody = ({ code, message, details, hint, fields }: TableProblem) => ({
   code,
   message,
-  ...(verbosity === "verbose" && { details: details ?? null, hint: hint ?? null, fields }),
+  details: details ?? null,
+  hint: hint ?? null,
+  fields,
 });
 
 /** Sends a problem, formatted as PostgREST formats its errors. */
-export function sendTableProblem(
-  { request, response, head }: Destination,
-  problem: TableProblem,
-  verbosity: Verbosity = "verbose",
-): void {
+export function sendTableProblem({ request, response, head }: Destination, problem: TableProblem): void {
   const { status, statusText, code, headers = {} } = problem;
   head.notes.code = code;
   const proxyStatus = `content-service; error=${tokenOf(code)}`;
@@ -203,7 +198,7 @@ export function sendTableProblem(
   if (statusText !== undefined) response.statusMessage = statusText;
   const given = Object.entries(headers);
   const sent = given.length > 0 ? replaced(all, given) : all;
-  sendText(response, status, sent, JSON.stringify(tableProblemBody(problem, verbosity)));
+  sendText(response, status, sent, JSON.stringify(tableProblemBody(problem)));
   // The unread rest of the body would block the next request on the connection.
   if (!request.complete) request.resume();
 }

@@ -19,7 +19,7 @@ import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseRequest, parseUrl } from "./parse/request.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import type { ParseLimits, PlannedRequest, RequestUrl, TableRequest } from "./request.ts";
-import { tableProblemBody, type Verbosity } from "./send.ts";
+import { tableProblemBody } from "./send.ts";
 
 /** The formats whose bodies are JSON. */
 const JSON_FORMATS: ReadonlySet<Format["kind"]> = new Set(["array", "object", "geojson", "scalar"]);
@@ -64,7 +64,6 @@ const JSON_TYPE = ["Content-Type", "application/json; charset=utf-8"] as const;
 type TaskHandlerOptions = PlannerOptions & {
   readonly limits: ParseLimits;
   readonly anonymousRole: string;
-  readonly errorVerbosity: Verbosity;
 };
 
 /** A stored `POST /rest/v1/rpc/<function>`, parsed and planned. */
@@ -99,11 +98,11 @@ export class FunctionTaskHandler implements TaskHandler<PlannedCall> {
   }
 
   formatError(error: unknown, call: PlannedCall | null, { id, caller }: Task): ErrorResponse {
-    const { catalog, anonymousRole, errorVerbosity } = this.#options;
+    const { catalog, anonymousRole } = this.#options;
     const { role } = caller;
     const context = { isAnonymous: role === anonymousRole, role, plan: call?.planned.plan ?? null };
     const problem = problemOf(error, { ...context, refused: [], catalog: catalog.current }) ?? internalProblem(id);
-    return { status: problem.status, body: tableProblemBody(problem, errorVerbosity) };
+    return { status: problem.status, body: tableProblemBody(problem) };
   }
 }
 

@@ -40,7 +40,7 @@ const DEFAULTS = `
   accessTokenTtl=3600 adminHost="127.0.0.1" adminPort=0 advisor="on" apiKeyRequired=true
   apiV1Status={"status":"supported","sunset":null,"guide":""} appSettings=[] application="" auditRetention=7776000
   authPagesUrl="" authProviders="" authProvidersNetworks=[] authReturnOrigins=[] authUserId="" baseUrl=""
-  bodyLimit=1048576 changesUrl="" clientErrorVerbosity="verbose" clientMemory=""
+  bodyLimit=1048576 changesUrl="" clientMemory=""
   consoleRoles=[] corsOrigins=["*"] dataDir=".data" databaseDirectUrl="" databaseReplicaUrls=[] databaseUrl=""
   dbAggregates=true dbAnonRole="anon" dbConfig=false dbExtraSearchPath=["public","extensions"] dbMaxRows=1000
   dbPlan=false dbPool=10 dbPreRequest=null dbPreparedStatements=250 dbRequestCredentials=false

@@ -59,7 +59,7 @@ test.each([
   ["PGRST_DB_CONFIG", "true", { dbConfig: true }],
   ["PGRST_DB_PRE_CONFIG", "pre_config", { dbConfig: { schema: null, name: "pre_config" } }],
   ["PGRST_DB_ROOT_SPEC", "api.root", { ignored: ["PGRST_DB_ROOT_SPEC"] }],
-  ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
+  ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { ignored: ["PGRST_CLIENT_ERROR_VERBOSITY"] }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
   ["PGRST_ADMIN_SERVER_PORT", "3001", { adminPort: 3001 }],
   ["PGRST_SERVER_OTEL_ENABLED", "true", { ignored: ["PGRST_SERVER_OTEL_ENABLED"] }],
