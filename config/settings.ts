@@ -153,11 +153,6 @@ export const SETTINGS = {
     "",
     "The previous JWT_SECRET, or the previous RSA key in PEM format, public or private. Tokens and keys signed with it stay valid until they expire.",
   ),
-  JWT_KEYS: setting(
-    onOff,
-    "on",
-    "Whether JWTs of other issuers that are signed with JWT_SECRET are API keys if their role is anon or service_role, as the keys of a Supabase project.",
-  ),
   JWT_AUD: setting(
     z.string(),
     "",

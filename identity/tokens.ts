@@ -15,7 +15,6 @@ export const createTokens = (config: Config, secret: string, userId: UserIdType 
     audience: config.jwtAud,
     anonymousRole: config.dbAnonRole,
     accessSeconds: config.accessTokenTtl,
-    acceptsOtherKeys: config.jwtKeys,
     userId,
   });
 
@@ -108,8 +107,6 @@ export type TokenOptions = TokenKeys & {
   readonly anonymousRole: string;
   /** Seconds for which access tokens are valid. */
   readonly accessSeconds: number;
-  /** Whether API keys of other issuers that have the same secret are valid; the default is false. */
-  readonly acceptsOtherKeys?: boolean;
 };
 
 /**
@@ -124,20 +121,11 @@ export class Tokens implements Verifier {
   readonly #anonymousRole: string;
   readonly #accessSeconds: number;
   readonly #userId: UserIdType | null;
-  readonly #acceptsOtherKeys: boolean;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
   readonly validity: Verifier["validity"] = this.#verified;
   readonly cache = this.#verified.use;
 
-  constructor({
-    audience,
-    anonymousRole,
-    accessSeconds,
-    userId = null,
-    acceptsOtherKeys = false,
-    ...keys
-  }: TokenOptions) {
-    this.#acceptsOtherKeys = acceptsOtherKeys;
+  constructor({ audience, anonymousRole, accessSeconds, userId = null, ...keys }: TokenOptions) {
     this.#userId = userId;
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
@@ -273,7 +261,7 @@ export class Tokens implements Verifier {
     const claims = claimsWith(key, token);
     if (claims === null) throw new TokenError("invalid");
     const isOwn = claims.iss === ISSUER;
-    if (!isOwn && !(this.#acceptsOtherKeys && isKey(claims))) throw new TokenError("invalid");
+    if (!isOwn && !isKey(claims)) throw new TokenError("invalid");
     requireClaims(claims, { audience: isOwn ? this.#audience : "", grace: 0 });
     if (claims.sub !== undefined) requireUserId(claims.sub, this.#userId);
     return claims;

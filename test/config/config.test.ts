@@ -49,7 +49,7 @@ const DEFAULTS = `
   graphqlDocuments={"mode":"off","byId":{}} graphqlExtras=[] graphqlIntrospection="on" graphqlMaxComplexity=1000
   graphqlMaxDepth=15 graphqlMaxTables=1000 graphqlNode=false graphqlUnindexedFilters="" hasAuth=true hasChannels=true
   hasFeed=true hasTasks=true host="127.0.0.1" ignored=[] instanceId="embedded" isDbMaxRowsSet=false isManaged=true
-  jwtAud="" jwtIssuers=[] jwtKeys=true jwtPreviousKey="" jwtPrivateKey="" jwtRefreshGrace=0 jwtRoleClaim=["role"]
+  jwtAud="" jwtIssuers=[] jwtPreviousKey="" jwtPrivateKey="" jwtRefreshGrace=0 jwtRoleClaim=["role"]
   jwtSecret="" logLevel="info" loginAttempts=5 mailFrom="" mailSecret="" mailUrl="" maxConnections=10000 metrics=true
   mfaAal1="limited" mfaKey="" mfaPreviousKey="" migrate="on" modules=["auth","tasks","feed","channels"]
   openapi="follow-privileges" parts=[] passkeyDomain=""

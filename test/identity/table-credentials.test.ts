@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../db/caller.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
-import { foreignKeys, shownKey } from "../../identity/keys.ts";
+import { foreignKeys, secretKey, shownKey } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { isRefusal } from "../../problems/problem.ts";
@@ -77,7 +77,7 @@ const BROWSER = "403 42501 the service key must not be used in a browser";
 
 describe("of the keys of a project with the same secret,", () => {
   const options = { secret: SECRET, privateKey: "", audience: "shop", anonymousRole: "web_anon", accessSeconds: 3600 };
-  const accepting = new Tokens({ ...options, acceptsOtherKeys: true });
+  const accepting = new Tokens(options);
   const own = accepting.issuePair({ id: "1", name: "Ada", role: "authenticated", permissions: [] }).accessToken;
   const USER = { sub: "1", aud: "shop", role: "authenticated", type: "access" };
 
@@ -100,9 +100,10 @@ describe("of the keys of a project with the same secret,", () => {
     expect(outcome(credentials, callersOf(accepting, true, "web_anon"))).toBe(expected),
   );
 
-  test.each([projectAnon, projectService])("none is accepted with JWT_KEYS=off", (apikey) =>
-    expect(outcome({ apikey })).toBe(BAD_KEY),
-  );
+  test.each([projectAnon, projectService])("none is accepted after the secret has changed", (apikey) => {
+    const changed = new Tokens({ ...options, secret: `${SECRET}!`, previousKeys: [secretKey(SECRET)] });
+    expect(outcome({ apikey }, callersOf(changed, true, "web_anon"))).toBe(BAD_KEY);
+  });
 });
 
 test.each<[string, object, string]>([
