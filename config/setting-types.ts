@@ -153,9 +153,6 @@ export const secretOrKeys = parsedBy(secret, (text) => {
   return text;
 });
 
-/** Authenticator apps cut the name at a colon. */
-export const issuerName = z.string().regex(/^[^:\p{Cc}]{1,64}$/u, "must have 1 to 64 characters, without colons");
-
 /** `https://api.example.com/v1/` → without the trailing slash, so that paths can be appended. */
 export const httpUrl = z
   .string()

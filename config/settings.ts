@@ -13,7 +13,6 @@ import {
   httpUrl,
   instanceId,
   integer,
-  issuerName,
   lifecycle,
   list,
   moduleNames,
@@ -292,11 +291,6 @@ export const SETTINGS = {
     secret,
     "",
     "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
-  ),
-  MFA_ISSUER: setting(
-    issuerName,
-    "Content Service",
-    "Name that authenticator apps show above the codes, and some authenticators with passkeys.",
   ),
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),

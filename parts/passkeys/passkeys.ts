@@ -91,12 +91,12 @@ export class WebAuthn implements Passkeys {
 
   async creationOptions(account: Account, { session }: CurrentSignIn): Promise<PublicKeyCredentialCreationOptionsJSON> {
     const { relyingParty, challenges, repository } = this.#options;
-    const { domain, name } = relyingParty;
+    const { domain } = relyingParty;
     const { handle, passkeys } = await repository.ofUser(account.id);
     const { generateRegistrationOptions } = await webauthn();
     return generateRegistrationOptions({
       rpID: domain,
-      rpName: name,
+      rpName: domain,
       userID: Uint8Array.from(handleBytes(handle)),
       userName: account.username || account.name,
       userDisplayName: account.name,

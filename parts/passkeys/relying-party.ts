@@ -10,14 +10,12 @@ export class RelyingParty {
   readonly #url: URL;
   /** Null if browsers allow no passkeys at the URL of the service. */
   readonly #domain: string | null;
-  readonly name: string;
   #origins: readonly string[] = [];
 
   /** `url` is the public URL of the service. */
   constructor(url: string, settings: PasskeySettings) {
     this.#url = new URL(url);
     this.#domain = domainOf(this.#url, valuesOf(settings, PASSKEYS).passkeyDomain);
-    this.name = settings.mfaIssuer;
     this.follow(settings);
   }
 

@@ -181,7 +181,7 @@ export function createAuth({
       keys: new KeyRepository(functions),
       signIn: new SignIn({ confirms, passwords, throttle, repository, tokens, secondFactor, passkeys }),
       registration: new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) }),
-      enrolment: new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget }),
+      enrolment: new Enrolment({ ...factor, issuer: new URL(url).hostname, forget }),
       adminUsers: new AdminUsers(functions, serviceDatabase),
       sessions: new Sessions(store.sessions, sender),
     };

@@ -96,7 +96,7 @@ type EnrolmentOptions = FactorKeys & {
   readonly factors: FactorRepository;
   readonly throttle: Throttle;
   readonly clock: Clock;
-  /** The name of the service, as authenticator apps show it. */
+  /** The host name of the service, which authenticator apps show above the codes. */
   readonly issuer: string;
   /** Drops cached identities of a user, whose sign-ins have ended. */
   forget(userId: string): void;
@@ -123,8 +123,8 @@ export class Enrolment {
   }
 
   /**
-   * Creates the pending secret of the only factor, or of one with a name. Apps show it with `issuer`, which is the name of the service
-   * unless it is given. Rejects with the Problem of REFUSED.
+   * Creates the pending secret of the only factor, or of one with a name. Apps show it with `issuer`, which is the host name of the
+   * service unless it is given. Rejects with the Problem of REFUSED.
    */
   async begin(
     { id, username }: Account,

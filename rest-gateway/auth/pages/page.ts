@@ -44,7 +44,7 @@ export function sendPage({ auth, response }: Recipient, page: SentPage): void {
   const { title, main, status = 200, head = null, aside = null, isWide = false, namesOrigin = false } = page;
   const { hasPasskeyButton = false } = page;
   const script = html`<script type="module" src="${pathOf(auth, "/assets/passkeys.js")}"></script>\n`;
-  const { mfaIssuer: service } = auth.settings;
+  const service = new URL(auth.url).hostname;
   const text = frameOf({
     title: `${title} – ${service}`,
     head: html`<meta name="robots" content="noindex">\n${hasPasskeyButton ? script : null}${head}`,

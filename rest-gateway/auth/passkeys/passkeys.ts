@@ -100,7 +100,7 @@ export type CreatedPasskey = {
   readonly challenge?: string;
 };
 
-export type PasskeySettings = Pick<Config, "corsOrigins" | "authReturnOrigins" | "mfaIssuer">;
+export type PasskeySettings = Pick<Config, "corsOrigins" | "authReturnOrigins">;
 
 /** Creates what a part brings. */
 export type CreatePasskeys = (options: {

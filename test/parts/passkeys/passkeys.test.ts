@@ -30,7 +30,7 @@ const signInWith = (passkey: object) => failure("POST /auth/login", { body: { pa
 test("POST /auth/passkeys/options returns options for the domain of the service, an authenticator that verifies its user, and no name that others know", async () => {
   const options = await optionsFor("ada");
   expect(options).toMatchObject({
-    rp: { id: "localhost", name: "Content Service" },
+    rp: { id: "localhost", name: "localhost" },
     user: { name: "ada", displayName: "Ada Lovelace" },
     attestation: "none",
     excludeCredentials: [],

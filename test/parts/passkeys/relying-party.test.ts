@@ -6,7 +6,7 @@ import { readConfig } from "../../support/config.ts";
 
 const partyOf = (url: string, settings: { passkeyDomain?: string; corsOrigins?: string[] } = {}) =>
   new RelyingParty(url, {
-    ...{ passkeyDomain: "", corsOrigins: [], authReturnOrigins: [], mfaIssuer: "Content Service" },
+    ...{ passkeyDomain: "", corsOrigins: [], authReturnOrigins: [] },
     ...settings,
   });
 

@@ -3,19 +3,17 @@ import { pngOf } from "../../../rest-gateway/auth/qr-code.ts";
 import { readQrCode } from "../../support/qr-code.ts";
 import { useFactors } from "../../support/second-factor.ts";
 
-const { api, sql } = useFactors({ MFA_ISSUER: "Ink & Paper" });
+const { api, sql } = useFactors();
 
-test("the QR code contains the secret, the issuer and the account", async () => {
+test("the QR code contains the secret, the host name of the service and the account", async () => {
   const { json } = await api("POST /api/mfa/enable", { as: "ada" });
-  expect(readQrCode(json.qrCode)).toBe(
-    `otpauth://totp/Ink%20%26%20Paper:ada?secret=${json.secret}&issuer=Ink%20%26%20Paper`,
-  );
+  expect(readQrCode(json.qrCode)).toBe(`otpauth://totp/127.0.0.1:ada?secret=${json.secret}&issuer=127.0.0.1`);
 });
 
 test("the account is the e-mail if the user has no username", async () => {
   await sql("update auth_private.accounts set username = null where user_id = 2");
   const { json } = await api("POST /api/mfa/enable", { as: "bob" });
-  expect(new URL(readQrCode(json.qrCode)).pathname).toBe("/Ink%20%26%20Paper:bob%40example.com");
+  expect(new URL(readQrCode(json.qrCode)).pathname).toBe("/127.0.0.1:bob%40example.com");
 });
 
 test.each([
