@@ -34,7 +34,7 @@ export function printBanner({ config, application }: Configured, { url, tokens }
     if (banner !== undefined) rows.push([banner, `${isForOperators ? operators : url}${target}`]);
   }
   rows.push(["Tables", `${url}/rest/v1/`]);
-  if (config.graphqlMaxTables > 0)
+  if (config.hasGraphQL)
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
   rows.push(["Health", `${operators}/health`]);
   if (config.hasAuth) {

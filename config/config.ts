@@ -28,6 +28,8 @@ export type Config = Omit<Parsed, UnsetByDefault> &
     readonly dbRequestCredentials: boolean;
     readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
     readonly metrics: boolean;
+    /** Whether GraphQL is served. */
+    readonly hasGraphQL: boolean;
     /** Whether GraphQL rows have a nodeId. */
     readonly graphqlNode: boolean;
     /** Whether requests are traced. */
@@ -114,6 +116,7 @@ export function readConfig(
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
+    hasGraphQL: parsed.graphqlDocuments.mode !== "none",
     graphqlNode: parsed.graphqlExtras.includes("node"),
     tracing: hasCollector(environment),
     isDbMaxRowsSet:

@@ -246,11 +246,6 @@ export const SETTINGS = {
     "1000",
     "Maximum number of fields in an operation, those of filters included, with fragments expanded.",
   ),
-  GRAPHQL_MAX_TABLES: setting(
-    integer(0, 100_000),
-    "1000",
-    "Maximum number of tables in the database. If it has more, GraphQL is not served. 0 turns GraphQL off.",
-  ),
   GRAPHQL_UNINDEXED_FILTERS: setting(
     orUnset(onOff),
     "",
@@ -268,8 +263,8 @@ export const SETTINGS = {
   ),
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,
-    "off",
-    "off: each request contains its GraphQL document. only and files, such as only app.json: only the trusted documents in these manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one.",
+    "any",
+    "any: each request contains its GraphQL document. none: GraphQL is not served. only and files, such as only app.json: only the trusted documents in these manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one.",
   ),
   BODY_LIMIT: setting(
     integer(1, 1_073_741_824),

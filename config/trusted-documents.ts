@@ -4,7 +4,7 @@ import { parsedBy } from "./config-error.ts";
 
 /** How a request names its document, and the documents of the files by their id. */
 export type TrustedDocuments = {
-  readonly mode: "off" | "allow" | "only";
+  readonly mode: "any" | "none" | "allow" | "only";
   readonly byId: ReadonlyMap<string, string>;
 };
 
@@ -13,10 +13,10 @@ export type TrustedDocuments = {
  * (`{ "<id>": "<document>" }`), or of Apollo (`{ "format": "apollo-persisted-query-manifest", "operations": [{ "id", "body" }] }`).
  */
 export const trustedDocuments = parsedBy(z.string(), (text): TrustedDocuments => {
-  const [, mode, names = ""] = /^(off|allow|only)(?:$|\s+(.+)$)/s.exec(text) ?? [];
+  const [, mode, names = ""] = /^(any|none|allow|only)(?:$|\s+(.+)$)/s.exec(text) ?? [];
   const files = names.split(",").flatMap((name) => name.trim() || []);
-  if (mode === undefined || (mode === "off" && files.length > 0) || (mode === "only" && files.length === 0))
-    throw new Error("must be off, allow, or allow or only and files: only app.json, admin.json");
+  if (mode === undefined || (files.length > 0 ? mode === "any" || mode === "none" : mode === "only"))
+    throw new Error("must be any, none, allow, or allow or only and files: only app.json, admin.json");
   const byId = new Map<string, string>();
   for (const file of files) {
     try {

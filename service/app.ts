@@ -114,10 +114,9 @@ export async function createApp(options: AppOptions) {
     const operations = new OperationMetrics(metrics, config.metricsMaxOperations);
     const { internalStatus } = application;
     const plugins = () => loadPlugins(options.parts, application, config);
-    const graphql =
-      config.graphqlMaxTables === 0
-        ? null
-        : new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer, onSchemaBuilt });
+    const graphql = config.hasGraphQL
+      ? new DeferredGraphQL({ ...shared, plugins, internalStatus, metrics: operations, tracer, onSchemaBuilt })
+      : null;
     const pagesOf = (routers: readonly RequestHandler[]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError });
     if (auth) auth.hookFailures.onFinding = () => findings.changed();

@@ -62,7 +62,7 @@ async function shareCompiled(
   const marker = join(folder, "complete");
   const completeAt = statSync(marker, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const isComplete = statSync(folder).mtimeMs === before && LATER.every((each) => newestIn(each) < completeAt);
-  if (!isComplete && config.graphqlMaxTables > 0) {
+  if (!isComplete && config.hasGraphQL) {
     await import("../graphql/index.ts");
     // An error in a plugin is reported when GraphQL is loaded.
     await loadPlugins(parts, application, config).catch(() => {});

@@ -206,7 +206,7 @@ describe("the first npm start", () => {
 });
 
 test("SIGTERM during the start stops the service as soon as possible with exit code 0", async () => {
-  const command = nodeStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0" } });
+  const command = nodeStart({ dataDir, settings: { GRAPHQL_DOCUMENTS: "none" } });
   await expect.poll(() => postmasterOf(dataDir), POLL).toBeDefined();
   command.child.kill("SIGTERM");
   expect(await command.exited()).toBe(0);
@@ -274,7 +274,7 @@ describe("a start by an ordinary user", () => {
     if (user) await chown(home, user.uid, user.gid);
     data = join(home, "data");
     compiled = join(home, "compiled");
-    const settings = { GRAPHQL_MAX_TABLES: "0", NODE_COMPILE_CACHE: compiled };
+    const settings = { GRAPHQL_DOCUMENTS: "none", NODE_COMPILE_CACHE: compiled };
     command = nodeStart({ dataDir: data, as: user, settings, shared: true });
     await command.ready();
   });

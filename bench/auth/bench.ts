@@ -39,9 +39,9 @@ import {
 
 const PROGRAM: Program = {
   name: "ours",
-  about: "/rest/v1 of server.ts as `npm start` runs it, with GRAPHQL_MAX_TABLES=0",
+  about: "/rest/v1 of server.ts as `npm start` runs it, with GRAPHQL_DOCUMENTS=none",
   base: "/rest/v1",
-  command: (database, port) => ourCommand(database, port, { GRAPHQL_MAX_TABLES: "0" }),
+  command: (database, port) => ourCommand(database, port, { GRAPHQL_DOCUMENTS: "none" }),
 };
 
 export type Measurements = { readonly databaseVersion: string; readonly series: readonly Series[] };

@@ -15,9 +15,9 @@ import { ourCommand, type Program, type RunningServer, startServer } from "../se
 
 const PROGRAM: Program = {
   name: "ours",
-  about: "server.ts as `npm start` runs it, with GRAPHQL_MAX_TABLES=0 and more failed logins for a user",
+  about: "server.ts as `npm start` runs it, with GRAPHQL_DOCUMENTS=none and more failed logins for a user",
   base: "",
-  command: (database, port) => ourCommand(database, port, { GRAPHQL_MAX_TABLES: "0", LOGIN_ATTEMPTS: "1000" }),
+  command: (database, port) => ourCommand(database, port, { GRAPHQL_DOCUMENTS: "none", LOGIN_ATTEMPTS: "1000" }),
 };
 
 /** Who sign in. The readers are others. */

@@ -4,11 +4,11 @@ import { type Contestant, contestantOf } from "../rounds.ts";
 import { ourCommand, type Program, peer, type RunningServer } from "../servers.ts";
 import { type CaseRequests, resourceRequests, tableRequests, type UserCase, uncountedRequests } from "./cases.ts";
 
-const SETTINGS = { GRAPHQL_MAX_TABLES: "0" };
+const SETTINGS = { GRAPHQL_DOCUMENTS: "none" };
 
 export const OURS: Program = {
   name: "ours",
-  about: "/users of server.ts as `npm start` runs it, with GRAPHQL_MAX_TABLES=0",
+  about: "/users of server.ts as `npm start` runs it, with GRAPHQL_DOCUMENTS=none",
   base: "",
   command: (database, port) => ourCommand(database, port, SETTINGS),
 };

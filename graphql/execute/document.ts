@@ -164,7 +164,7 @@ export class DocumentStore {
   /** The text of a document. Throws GraphQLError. */
   find({ query, documentId, hash }: DocumentReference): string {
     const id = documentId ?? hash;
-    if (this.#mode === "off") {
+    if (this.#mode === "any") {
       if (query) return query;
       throw id === undefined ? noDocument() : notSupported();
     }

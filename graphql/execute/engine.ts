@@ -1,6 +1,5 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
-import type { Config } from "../../config/config.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
@@ -36,7 +35,7 @@ import { OperationTransactions } from "./operation-transactions.ts";
 import { SubscriptionEvents } from "./subscription-events.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
-type EngineLimits = DocumentLimits & Pick<Config & GraphQLLimits, "graphqlMaxRows" | "graphqlMaxTables">;
+type EngineLimits = DocumentLimits & Pick<GraphQLLimits, "graphqlMaxRows" | "graphqlMaxTables">;
 
 export type EngineOptions = IntrospectionOptions & {
   readonly database: Database;
@@ -294,9 +293,9 @@ export class Engine {
 const planned = async ({ request }: Identity, run: () => unknown) =>
   (await traced(request.span ?? null, "plan", run)) as ExecutionResult;
 
-/** The operator has chosen not to serve GraphQL for such a database. */
+/** The schema of such a database would take too long to build. */
 export class TooManyTables extends Error {
   constructor(tables: number, max: number) {
-    super(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
+    super(`the database has ${tables} tables, more than ${max}: serve fewer schemas (DB_SCHEMAS)`);
   }
 }

@@ -72,7 +72,7 @@ export async function readAdvice(client: ClientBase, configured: Configured): Pr
       1,
       "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once",
     );
-  const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(configured, login!);
+  const more = config.hasGraphQL ? await leftOutFor(configured, login!) : [];
   return { ...advice, findings: [...advice.findings, ...more] };
 }
 

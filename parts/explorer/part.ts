@@ -17,8 +17,8 @@ export const explorer: Part = {
   name: "explorer",
   about: "GraphiQL at /graphiql, an editor for GraphQL",
   paths: ["/graphiql/*"],
-  pages: ({ graphqlMaxTables }) =>
-    graphqlMaxTables > 0
+  pages: ({ hasGraphQL }) =>
+    hasGraphQL
       ? [{ path: "/graphiql", name: "GraphiQL", icon: "console", about: "an editor for GraphQL", banner: "Explorer" }]
       : [],
   assets: [

@@ -15,10 +15,9 @@ import { firstRequestsOf, readFirstRequests } from "./first-requests.ts";
 type Offer = { readonly icon: IconName; readonly name: string; readonly url: string; readonly about: string };
 
 function offersOf({ config, application, parts, pages, ...base }: Base): readonly Offer[] {
-  const { graphqlMaxTables, hasAuth, openapi } = config;
+  const { hasGraphQL, hasAuth, openapi } = config;
   const isDescribed = openapi !== "off" && parts.some(({ descriptions }) => descriptions);
   const url = base.url();
-  const hasGraphQL = graphqlMaxTables > 0;
   const tables = "tables and functions over REST, for supabase-js and clients of PostgREST";
   const sockets = `${url.replace(/^http/, "ws")}/graphql`;
   const offers: [icon: IconName, name: string, url: string, about: string, isServed?: boolean][] = [

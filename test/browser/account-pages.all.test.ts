@@ -24,7 +24,7 @@ beforeAll(async () => {
   if (!installed) return;
   mails = await startMailServer(undefined, () => {});
   [service, browser] = await Promise.all([
-    startTestService({ ...mails.settings, EMAIL_CONFIRM: "required", recentSignIn: 600, GRAPHQL_MAX_TABLES: "0" }),
+    startTestService({ ...mails.settings, EMAIL_CONFIRM: "required", recentSignIn: 600, GRAPHQL_DOCUMENTS: "none" }),
     sharedBrowser(),
   ]);
   base = service.url.replace("127.0.0.1", "localhost");

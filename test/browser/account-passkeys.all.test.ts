@@ -22,7 +22,7 @@ const faults: string[] = [];
 beforeAll(async () => {
   if (!installed) return;
   mails = await startMailServer(undefined, () => {});
-  const settings = { ...mails.settings, GRAPHQL_MAX_TABLES: "0" };
+  const settings = { ...mails.settings, GRAPHQL_DOCUMENTS: "none" };
   [service, browser] = await Promise.all([startTestService(settings), sharedBrowser()]);
   base = service.url.replace("127.0.0.1", "localhost");
 });

@@ -4,7 +4,7 @@ import { closePages, hasBrowser, sharedBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { POLL } from "../support/until.ts";
 
-const SETTINGS = { PARTS: "+site,+reference", GRAPHQL_MAX_TABLES: "0" };
+const SETTINGS = { PARTS: "+site,+reference", GRAPHQL_DOCUMENTS: "none" };
 const WITH_EXPLORER = { PARTS: "+site,+reference,+explorer" };
 
 const installed = hasBrowser("the reference");

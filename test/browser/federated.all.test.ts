@@ -41,7 +41,7 @@ beforeAll(async () => {
   const port = await findFreePort();
   base = `http://localhost:${port}`;
   const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_NETWORKS: "loopback", PORT: String(port), BASE_URL: base };
-  service = await startTestService({ ...settings, PARTS: "+site,+reference", GRAPHQL_MAX_TABLES: "0" });
+  service = await startTestService({ ...settings, PARTS: "+site,+reference", GRAPHQL_DOCUMENTS: "none" });
   await oidc.register({
     redirectUris: [`${base}/auth/oidc/acme/callback`],
     postLogoutRedirectUris: [`${base}/auth/oidc/acme/logout`],

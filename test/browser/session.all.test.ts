@@ -156,7 +156,7 @@ describe.skipIf(!installed)("in a browser", () => {
   });
 
   test("a same-site page whose origin is in CORS_ORIGINS signs in and writes with the token", async () => {
-    const friendly = await startTestService({ CORS_ORIGINS: new URL(neighbourUrl).origin, GRAPHQL_MAX_TABLES: "0" });
+    const friendly = await startTestService({ CORS_ORIGINS: new URL(neighbourUrl).origin, GRAPHQL_DOCUMENTS: "none" });
     try {
       const api = friendly.url.replace("127.0.0.1", "localhost");
       const neighbour = await context.newPage();

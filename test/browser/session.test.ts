@@ -27,7 +27,7 @@ const FLOW = `(async () => {
 test.skipIf(!hasBrowser("a session"))(
   "in a browser, a page of the service signs in, writes with the token and signs out, with a cookie that no script reads and no page of another site sends",
   async () => {
-    const [service, browser] = await Promise.all([startTestService({ GRAPHQL_MAX_TABLES: "0" }), sharedBrowser()]);
+    const [service, browser] = await Promise.all([startTestService({ GRAPHQL_DOCUMENTS: "none" }), sharedBrowser()]);
     onTestFinished(() => service.stop());
     onTestFinished(closePages);
     // Browsers accept `Secure` cookies from localhost without TLS.

@@ -152,7 +152,7 @@ class ServiceProcess {
       API_KEY_REQUIRED: "off",
       RATE_LIMIT: "0",
       SEED: "none",
-      GRAPHQL_MAX_TABLES: hasGraphQL ? "1000" : "0",
+      GRAPHQL_DOCUMENTS: hasGraphQL ? "any" : "none",
       LOG_LEVEL: "silent",
     };
   }

@@ -57,7 +57,7 @@ let service: TestService;
 let old: TestDatabase;
 let folder: string;
 beforeAll(async () => {
-  service = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
+  service = await startTestService({ GRAPHQL_DOCUMENTS: "none" });
   old = await createTestDatabase(undefined, "template1");
   await old.owner.query(OLD);
   folder = await mkdtemp(join(tmpdir(), "content-service-bring-"));

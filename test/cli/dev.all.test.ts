@@ -27,7 +27,7 @@ beforeAll(async () => {
   await write(".env", "APP_GREETING=from the file\nAPP_OUTER=from the file\nEMAIL_CONFRIM=off\n");
   await write("routes/hello.ts", route("process.env.APP_GREETING"));
   // Without GraphQL, which would be loaded at each change.
-  const settings = { APP_OUTER: "from the shell", GRAPHQL_MAX_TABLES: "0" };
+  const settings = { APP_OUTER: "from the shell", GRAPHQL_DOCUMENTS: "none" };
   dev = devStart({ folder: app, dataDir: join(home, "data"), settings, shared: true });
   await dev.ready();
   await vi.waitUntil(() => dev.stdout.includes("database.types.ts has the types of the database"), POLL);

@@ -12,7 +12,7 @@ const BCRYPT = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 let service: TestService;
 let folder: string;
 beforeAll(async () => {
-  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_MAX_TABLES: "0", SIGNUP: "off" });
+  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_DOCUMENTS: "none", SIGNUP: "off" });
   folder = await mkdtemp(join(tmpdir(), "content-service-import-"));
 });
 afterAll(async () => {

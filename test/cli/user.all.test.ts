@@ -16,7 +16,7 @@ let service: TestService;
 let dataDir: string;
 let settings: Settings;
 beforeAll(async () => {
-  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_MAX_TABLES: "0" });
+  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_DOCUMENTS: "none" });
   dataDir = await mkdtemp(join(tmpdir(), "content-service-user-"));
   await chmod(dataDir, 0o711);
   settings = { DATABASE_URL: service.database.url, JWT_SECRET };

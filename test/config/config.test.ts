@@ -46,9 +46,9 @@ const DEFAULTS = `
   dbPlan=false dbPool=10 dbPreRequest=null dbPreparedStatements=250 dbRequestCredentials=false
   dbSchemas=["public"] dbStatementTimeout=10000 dbTxEnd="commit" declared={} drainDelay=0
   drainTimeout=10000 emailConfirm="off" embedded=true
-  graphqlDocuments={"mode":"off","byId":{}} graphqlExtras=[] graphqlIntrospection="on" graphqlMaxComplexity=1000
-  graphqlMaxDepth=15 graphqlMaxTables=1000 graphqlNode=false graphqlUnindexedFilters="" hasAuth=true hasChannels=true
-  hasFeed=true hasTasks=true host="127.0.0.1" ignored=[] instanceId="embedded" isDbMaxRowsSet=false isManaged=true
+  graphqlDocuments={"mode":"any","byId":{}} graphqlExtras=[] graphqlIntrospection="on" graphqlMaxComplexity=1000
+  graphqlMaxDepth=15 graphqlNode=false graphqlUnindexedFilters="" hasAuth=true hasChannels=true
+  hasFeed=true hasGraphQL=true hasTasks=true host="127.0.0.1" ignored=[] instanceId="embedded" isDbMaxRowsSet=false isManaged=true
   jwtAud="" jwtIssuers=[] jwtPreviousKey="" jwtPrivateKey="" jwtRefreshGrace=0 jwtRoleClaim=["role"]
   jwtSecret="" logLevel="info" loginAttempts=5 mailFrom="" mailSecret="" mailUrl="" maxConnections=10000 metrics=true
   mfaAal1="limited" mfaKey="" mfaPreviousKey="" migrate="on" modules=["auth","tasks","feed","channels"]

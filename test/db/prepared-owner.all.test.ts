@@ -98,7 +98,11 @@ test.each([
     const before = await state();
     // Before PostgreSQL 16, only a superuser may change the password of a login that may replicate.
     await asRoot(cluster, "alter role content_changes noreplication");
-    const settings = { SEED: "demo", GRAPHQL_MAX_TABLES: "0", JWT_SECRET: "another secret of the tests, just as long" };
+    const settings = {
+      SEED: "demo",
+      GRAPHQL_DOCUMENTS: "none",
+      JWT_SECRET: "another secret of the tests, just as long",
+    };
     const second = await startTestService(settings, database);
     onTestFinished(() => second.stop());
     expect(await state()).toEqual(before);

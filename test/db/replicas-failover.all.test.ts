@@ -24,7 +24,7 @@ beforeAll(async () => {
   const both = rig.primary.url.replace("@", `@${promoted.name},`);
   const log = pino({ level: "info" }, { write: (line: string) => void warnings.push(JSON.parse(line)) });
   const settings = {
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
     METRICS: "on",
     SEED: "demo",
     DATABASE_URL: `${both}?target_session_attrs=read-write`,

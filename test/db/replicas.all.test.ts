@@ -52,7 +52,7 @@ let patient: TestService;
 const startService = (settings: TestSettings) =>
   startTestService(
     {
-      GRAPHQL_MAX_TABLES: "0",
+      GRAPHQL_DOCUMENTS: "none",
       METRICS: "on",
       SEED: "demo",
       DATABASE_REPLICA_URLS: urls(),

@@ -66,7 +66,7 @@ const setRole = (text: string) => `
   notify pgrst, 'reload schema'`;
 
 describe("dbAnonStatementTimeout limits callers without credentials, and the setting of a role its callers", () => {
-  const settings = { USERS_WRITE: "open", dbAnonStatementTimeout: 4000, GRAPHQL_MAX_TABLES: "300" };
+  const settings = { USERS_WRITE: "open", dbAnonStatementTimeout: 4000, GRAPHQL_DOCUMENTS: "any" };
   const { service, rows, sql } = useRest(settings, SHOW + setRole("set statement_timeout = '3s'"));
 
   test("in GraphQL", async () => {

@@ -8,7 +8,7 @@ import { startTrackit, type Trackit } from "./trackit.ts";
 
 let trackit: Trackit;
 beforeAll(async () => {
-  trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0", ADVISOR: "on" });
+  trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none", ADVISOR: "on" });
 });
 afterAll(() => trackit.stop());
 
@@ -20,7 +20,7 @@ const ABOUT_CHANGES = ["changes-not-published", "changes-not-checked", "deletes-
 async function lost(rules = ABOUT_CHANGES): Promise<readonly Finding[]> {
   const DB_ANON_ROLE = trackit.role("anon");
   const settings = { DATABASE_URL: trackit.loginUrl, MIGRATE: "off", DB_ANON_ROLE, API_KEY_REQUIRED: "off" };
-  const { stdout } = await outcomeOf(adviseCommand(["--json"], { ...settings, GRAPHQL_MAX_TABLES: "0" }));
+  const { stdout } = await outcomeOf(adviseCommand(["--json"], { ...settings, GRAPHQL_DOCUMENTS: "none" }));
   return JSON.parse(stdout).findings.filter(({ rule }: Finding) => rules.includes(rule));
 }
 

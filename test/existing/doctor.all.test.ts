@@ -16,7 +16,7 @@ const ADVISED = `
 
 let trackit: Trackit;
 beforeAll(async () => {
-  trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0" }, undefined, ADVISED);
+  trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none" }, undefined, ADVISED);
 });
 afterAll(() => trackit.stop());
 

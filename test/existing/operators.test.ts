@@ -8,7 +8,7 @@ let trackit: Trackit;
 /** The same database, whose operators have the role of support. */
 let named: TestService;
 beforeAll(async () => {
-  trackit = await startTrackit({ PARTS: "+console", GRAPHQL_MAX_TABLES: "0" });
+  trackit = await startTrackit({ PARTS: "+console", GRAPHQL_DOCUMENTS: "none" });
   const settings = {
     DATABASE_URL: trackit.loginUrl,
     MIGRATE: "off",
@@ -16,7 +16,7 @@ beforeAll(async () => {
     JWT_SECRET: SECRET,
     PARTS: "+console",
     CONSOLE_ROLES: `${trackit.role("support")}, lead`,
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
   };
   named = await startTestService(settings, { ...trackit.database, drop: async () => {} });
 });

@@ -12,7 +12,7 @@ const warnings: any[] = [];
 // DB_PREPARED_STATEMENTS is not set.
 beforeAll(async () => {
   if (!hasPgBouncer) return;
-  trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0" });
+  trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none" });
   await trackit.database.owner.query(`
     create table public.notes (id bigint generated always as identity, text text);
     grant select, insert on public.notes to ${trackit.role("anon")}`);

@@ -3,7 +3,7 @@ import { startTestService } from "../support/service.ts";
 import { startTrackit } from "./trackit.ts";
 
 test("a pre-config function that the login may not call stops the start with the grants that are missing", async () => {
-  const trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0" });
+  const trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none" });
   onTestFinished(() => trackit.stop());
   const { owner } = trackit.database;
   await owner.query(`
@@ -16,7 +16,7 @@ test("a pre-config function that the login may not call stops the start with the
     DB_ANON_ROLE: trackit.role("anon"),
     DB_CONFIG: "settings.apply",
     API_KEY_REQUIRED: "off",
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
   };
   const database = { ...trackit.database, drop: async () => {} };
   const refusal = await startTestService(settings, database).catch((error: Error) => error.message);

@@ -37,7 +37,7 @@ let trackit: Trackit;
 const lines: string[] = [];
 beforeAll(async () => {
   const log = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line).msg) });
-  trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0" }, log, MESSAGES + POLICIES);
+  trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none" }, log, MESSAGES + POLICIES);
 });
 afterAll(() => trackit.stop());
 

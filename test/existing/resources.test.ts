@@ -20,7 +20,7 @@ test.each([
   async (_what, change) => {
     const errors: string[] = [];
     const log = pino({ level: "error" }, { write: (line: string) => errors.push(line) });
-    const trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0", PARTS: "+site,+reference" }, log, change);
+    const trackit = await startTrackit({ GRAPHQL_DOCUMENTS: "none", PARTS: "+site,+reference" }, log, change);
     onTestFinished(() => trackit.stop());
     const answerAt = async (path: string) => {
       const response = await fetch(`${trackit.url}/${path}`);

@@ -3,7 +3,7 @@ import { sendTo } from "../support/resource-client.ts";
 import { useRest } from "../support/rest-client.ts";
 
 const { rest, service, sql } = useRest(
-  { GRAPHQL_MAX_TABLES: "300", USERS_WRITE: "open", registrationsPerAddress: 1000 },
+  { GRAPHQL_DOCUMENTS: "any", USERS_WRITE: "open", registrationsPerAddress: 1000 },
   `create table public.orders (
      id bigint generated always as identity primary key,
      code text not null unique,

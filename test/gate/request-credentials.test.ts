@@ -18,7 +18,7 @@ const CREDENTIALS = ["apikey", "authorization", "cookie", "x-api-key", "x-csrf-t
 
 /** What a function of the database sees of the request, by the interface. */
 function useInterfaces(settings: Readonly<Record<string, string>>) {
-  const { service, rows, sql } = useRest({ GRAPHQL_MAX_TABLES: "300", ...settings }, DDL);
+  const { service, rows, sql } = useRest({ GRAPHQL_DOCUMENTS: "any", ...settings }, DDL);
   const bearer = () => ({ authorization: `Bearer ${service().token("ada")}` });
   return {
     table: (headers: Readonly<Record<string, string>> = {}) => rows("rpc/sent", { as: "ada", headers }),

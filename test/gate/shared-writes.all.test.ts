@@ -126,7 +126,7 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
     beforeAll(async () => {
       rig = await startReplicaRig(2);
       const settings = {
-        ...{ GRAPHQL_MAX_TABLES: "0", METRICS: "on", SEED: "demo", replicaMaxWait: 0 },
+        ...{ GRAPHQL_DOCUMENTS: "none", METRICS: "on", SEED: "demo", replicaMaxWait: 0 },
         ...{ replicaMaxLag: HOUR, replicaSticky: HOUR, REDIS_URL: server.url },
         DATABASE_REPLICA_URLS: rig.replicas.map(({ url }) => url).join(),
       };

@@ -192,7 +192,7 @@ describe("WORKERS=2", () => {
 test("no worker outlives a primary process that is killed", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const command = start({ settings: { DATABASE_URL: database.url, JWT_SECRET, GRAPHQL_MAX_TABLES: "0" } });
+  const command = start({ settings: { DATABASE_URL: database.url, JWT_SECRET, GRAPHQL_DOCUMENTS: "none" } });
   await command.ready();
   expect(workersOf(command)).toHaveLength(2);
   command.child.kill("SIGKILL");

@@ -41,7 +41,7 @@ beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(DDL);
   // No heartbeat: the position of a stream is there from its start.
-  const settings = { GRAPHQL_MAX_TABLES: "100", INSTANCE_ID: "tables", sseHeartbeat: 3600 };
+  const settings = { GRAPHQL_DOCUMENTS: "any", INSTANCE_ID: "tables", sseHeartbeat: 3600 };
   service = await startTestService(settings, database);
 });
 afterAll(() => service.stop());

@@ -165,10 +165,13 @@ test.each([
   expect(() => readConfig(settings)).toThrow(`GRAPHQL_DOCUMENTS must name manifests of documents: ${path}: ${reason}`);
 });
 
-test.each(["only", "off app.json", "app.json", "allowed"])("GRAPHQL_DOCUMENTS=%s is refused at start", (text) => {
-  const message = "GRAPHQL_DOCUMENTS must be off, allow, or allow or only and files: only app.json, admin.json";
-  expect(() => readConfig({ GRAPHQL_DOCUMENTS: text })).toThrow(message);
-});
+test.each(["only", "any app.json", "none app.json", "app.json", "allowed"])(
+  "GRAPHQL_DOCUMENTS=%s is refused at start",
+  (text) => {
+    const message = "GRAPHQL_DOCUMENTS must be any, none, allow, or allow or only and files: only app.json, admin.json";
+    expect(() => readConfig({ GRAPHQL_DOCUMENTS: text })).toThrow(message);
+  },
+);
 
 describe("npx content-service documents check", () => {
   const check = (...files: string[]) =>

@@ -19,7 +19,7 @@ beforeAll(async () => {
     grant usage on schema public to ${role};
     grant execute on function public.who() to ${role}`);
   service = await startTestService(
-    { DB_ANON_ROLE: role, taskAnonymousRetention: 3600, TASK_CONCURRENCY: "2", GRAPHQL_MAX_TABLES: "0" },
+    { DB_ANON_ROLE: role, taskAnonymousRetention: 3600, TASK_CONCURRENCY: "2", GRAPHQL_DOCUMENTS: "none" },
     { ...database, drop: async () => {} },
   );
   return async () => {

@@ -9,7 +9,7 @@ const lines: string[] = [];
 const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
 
 const { service, sql } = useRest(
-  { GRAPHQL_MAX_TABLES: "0", TASK_CONCURRENCY: "2" },
+  { GRAPHQL_DOCUMENTS: "none", TASK_CONCURRENCY: "2" },
   `
   create function who() returns json stable language sql
     return json_build_object('role', current_user, 'sub', current_setting('request.jwt.claims')::json -> 'sub');

@@ -172,7 +172,7 @@ describe("migrate check --database", () => {
 
   test("with MIGRATE=modules only the modules are compared, beside tables of another team", async () => {
     const database = await server.makeDatabase("beside", applicationOf("uuid"));
-    const settings = { MIGRATE: "modules", MODULES: "auth,tasks,feed,channels", GRAPHQL_MAX_TABLES: "50" };
+    const settings = { MIGRATE: "modules", MODULES: "auth,tasks,feed,channels", GRAPHQL_DOCUMENTS: "any" };
     const options = { definition: NO_APPLICATION };
     const service = await startTestService(settings, database, undefined, undefined, options);
     onTestFinished(service.stop);

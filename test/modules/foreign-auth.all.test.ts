@@ -14,7 +14,7 @@ const definition = NO_APPLICATION;
 const SETTINGS = {
   MIGRATE: "modules",
   MODULES: "tasks",
-  GRAPHQL_MAX_TABLES: "50",
+  GRAPHQL_DOCUMENTS: "any",
   API_KEY_REQUIRED: "off",
   TASK_CONCURRENCY: "1",
 };

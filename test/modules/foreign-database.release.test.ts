@@ -7,7 +7,7 @@ import { startTestService } from "../support/service.ts";
 import { type ForeignServer, ROLES, SERVERS, startForeignServer } from "./foreign-server.ts";
 import { PASSWORD, showSignIn } from "./foreign-users.ts";
 
-const SETTINGS = { MIGRATE: "modules", MODULES: "auth,tasks,channels", GRAPHQL_MAX_TABLES: "50" };
+const SETTINGS = { MIGRATE: "modules", MODULES: "auth,tasks,channels", GRAPHQL_DOCUMENTS: "any" };
 
 describe.each(SERVERS)("beside the tables of another application on PostgreSQL $version", (version) => {
   let server: ForeignServer;

@@ -61,7 +61,7 @@ export async function startBeside(server: ForeignServer, name: string, type: Use
   const acme = { name: "acme", kind: "oidc", issuer: idp.url, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET };
   await writeFile(providers, JSON.stringify([acme]));
   const others = type === "uuid" ? {} : { MODULES: "auth,tasks,channels", AUTH_USER_ID: type, INSTANCE_ID: "web1" };
-  const provided = { AUTH_PROVIDERS: providers, AUTH_PROVIDERS_NETWORKS: "loopback", GRAPHQL_MAX_TABLES: "50" };
+  const provided = { AUTH_PROVIDERS: providers, AUTH_PROVIDERS_NETWORKS: "loopback", GRAPHQL_DOCUMENTS: "any" };
   const settings = { ...DOCUMENTED, ...others, ...provided };
   const definition = type === "text" ? NO_APPLICATION : WITH_USERS;
   const started = await startTestService(settings, database, undefined, clock, { definition });

@@ -18,7 +18,7 @@ const PASSWORD = "Correct-Horse-7!";
 const SETTINGS = {
   MIGRATE: "modules",
   MODULES: "auth,tasks,channels",
-  GRAPHQL_MAX_TABLES: "50",
+  GRAPHQL_DOCUMENTS: "any",
   API_KEY_REQUIRED: "off",
   SIGNUP: "off",
 };

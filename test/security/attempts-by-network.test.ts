@@ -5,7 +5,7 @@ import { sendJson } from "../support/json.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const WRONG = "Wrong-Horse-7!!!";
-const settings = { TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" };
+const settings = { TRUST_PROXY: "loopback", GRAPHQL_DOCUMENTS: "none" };
 const client = useService({ ...settings, registrationsPerAddress: 2 });
 const strict = useService({ ...settings, LOGIN_ATTEMPTS: "1", registrationsPerAddress: 1 });
 

@@ -12,7 +12,7 @@ const DDL = `
   grant select on public.boats to anon;
   create policy "everyone" on public.boats using (true)`;
 
-const { client, service, sql } = useRealtime({ GRAPHQL_MAX_TABLES: "100" }, DDL);
+const { client, service, sql } = useRealtime({ GRAPHQL_DOCUMENTS: "any" }, DDL);
 
 /** The first subscriber that a change is sent to from now on cannot be sent changes. */
 function failForOne<K extends string, T extends Record<K, any>>(

@@ -65,7 +65,7 @@ const SETTINGS = {
   DB_PRE_REQUEST: "checks.before",
   DB_EXTRA_SEARCH_PATH: "extensions, checks",
   PGRST_APP_SETTINGS_tenant: "7",
-  GRAPHQL_MAX_TABLES: "100",
+  GRAPHQL_DOCUMENTS: "any",
   TASK_CONCURRENCY: "2",
   REALTIME: "on",
   sseHeartbeat: 1,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type RestSent, useRest } from "../support/rest-client.ts";
 
 const { rest, rows } = useRest(
-  { GRAPHQL_MAX_TABLES: "0", DB_MAX_ROWS: "0" },
+  { GRAPHQL_DOCUMENTS: "none", DB_MAX_ROWS: "0" },
   `create table public.pages (id int primary key, body text, doc jsonb);
    insert into public.pages values (1, 'a', '{}'), (2, '"', '{}'), (3, 'a,b', '{}');
    create function public.number_of(variadic numbers int[]) returns int immutable language sql

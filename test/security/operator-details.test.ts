@@ -106,7 +106,7 @@ describe("ADMIN_PORT", () => {
   beforeAll(async () => {
     const port = await findFreePort();
     url = `http://127.0.0.1:${port}`;
-    service = await startTestService({ ADMIN_PORT: String(port), ADMIN_HOST: "127.0.0.1", GRAPHQL_MAX_TABLES: "0" });
+    service = await startTestService({ ADMIN_PORT: String(port), ADMIN_HOST: "127.0.0.1", GRAPHQL_DOCUMENTS: "none" });
   });
   afterAll(() => service.stop());
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { observe, useRealtime } from "../support/realtime.ts";
 
 const { client, service } = useRealtime(
-  { GRAPHQL_MAX_TABLES: "100", GRAPHQL_UNINDEXED_FILTERS: "on" },
+  { GRAPHQL_DOCUMENTS: "any", GRAPHQL_UNINDEXED_FILTERS: "on" },
   `create table public.pages (id int primary key, body text, doc jsonb);
   alter table public.pages enable row level security;
   grant select on public.pages to anon;

@@ -18,8 +18,8 @@ const DDL = `
   grant execute on function public.all_patients() to anon;
   analyze public.patients, public.visits`;
 
-const { rest } = useRest({ GRAPHQL_MAX_TABLES: "0", DB_PLAN: "on", DB_MAX_ROWS: "10" }, DDL);
-const unlimited = useRest({ GRAPHQL_MAX_TABLES: "0", DB_MAX_ROWS: "0" }, DDL);
+const { rest } = useRest({ GRAPHQL_DOCUMENTS: "none", DB_PLAN: "on", DB_MAX_ROWS: "10" }, DDL);
+const unlimited = useRest({ GRAPHQL_DOCUMENTS: "none", DB_MAX_ROWS: "0" }, DDL);
 
 const HIDDEN = [
   "patients?diagnosis=eq.flu",

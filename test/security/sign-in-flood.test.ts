@@ -7,7 +7,7 @@ const PASSWORD = "Correct-Horse-7!";
 const FLOOD = "198.51.100.7";
 const OTHER = "203.0.113.9";
 const client = useService({
-  ...{ TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" },
+  ...{ TRUST_PROXY: "loopback", GRAPHQL_DOCUMENTS: "none" },
   ...{ LOGIN_ATTEMPTS: "1000", API_KEY_REQUIRED: "off" },
 });
 

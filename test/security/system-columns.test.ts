@@ -5,7 +5,7 @@ import { observing, useRealtime } from "../support/realtime.ts";
 const COLUMNS = ["xmin", "tableoid", "ctid"] as const;
 
 const { client, service, sql } = useRealtime(
-  { GRAPHQL_MAX_TABLES: "0" },
+  { GRAPHQL_DOCUMENTS: "none" },
   COLUMNS.map(
     (column) => `
       create table public.by_${column} (id int primary key);

@@ -32,7 +32,7 @@ describe.skipIf(!isRoot)("a service that root starts", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
-  const SETTINGS = { GRAPHQL_MAX_TABLES: "0" };
+  const SETTINGS = { GRAPHQL_DOCUMENTS: "none" };
 
   describe("with the embedded database, on data of a version that ran as root", () => {
     let command: Command;

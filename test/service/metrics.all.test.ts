@@ -117,7 +117,7 @@ test("queries that are not compiled to one SQL statement are counted by reason",
 });
 
 test("errors are counted by code, limits by setting, and database waits by pool", async () => {
-  const limited = await startTestService({ METRICS: "on", RATE_LIMIT: "2", GRAPHQL_MAX_TABLES: "0" });
+  const limited = await startTestService({ METRICS: "on", RATE_LIMIT: "2", GRAPHQL_DOCUMENTS: "none" });
   onTestFinished(() => limited.stop());
   for (const _ of [1, 2, 3]) await (await fetch(`${limited.url}/users/999999`)).text();
   const all = await (await fetch(`${limited.url}/metrics`)).text();
@@ -259,7 +259,7 @@ describe("ADMIN_PORT", () => {
     const settings = {
       ADMIN_PORT: String(port),
       PARTS: "+console",
-      GRAPHQL_MAX_TABLES: "0",
+      GRAPHQL_DOCUMENTS: "none",
       DATABASE_URL: secret.href,
       MFA_KEY: "m".repeat(40),
     };
@@ -299,7 +299,7 @@ test("a start with ADMIN_PORT prints the URLs of the health and the console ther
 
 describe("with DATABASE_URL and without ADMIN_PORT", () => {
   test("/metrics is off, and settings and schema need the service key or an administrator", async () => {
-    const other = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
+    const other = await startTestService({ GRAPHQL_DOCUMENTS: "none" });
     onTestFinished(() => other.stop());
     const statuses = (headers: Record<string, string> = {}) =>
       Promise.all(

@@ -47,7 +47,7 @@ describe("a running service with a settings file", () => {
       DATABASE_URL: database.url,
       SETTINGS_FILE: file,
       WORKERS: String(PROCESSES),
-      GRAPHQL_MAX_TABLES: "10",
+      GRAPHQL_DOCUMENTS: "any",
     };
     command = nodeStart({ dataDir, settings: environment, shared: true });
     // As early as the process handles them: long before the service does.
@@ -208,7 +208,7 @@ test.each([
 describe("a service whose terminal is closed", () => {
   const postmaster = () => processesNamed(`-D ${join(dataDir, "postgres")}`)[0];
   const start = (settings: Record<string, string> = {}) =>
-    terminalStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0", ...settings } });
+    terminalStart({ dataDir, settings: { GRAPHQL_DOCUMENTS: "none", ...settings } });
 
   test("leaves nothing behind, not even during the start", async () => {
     const command = start();

@@ -201,7 +201,7 @@ type Feed = {
 };
 
 const SETTINGS = {
-  GRAPHQL_MAX_TABLES: "100",
+  GRAPHQL_DOCUMENTS: "any",
   GRAPHQL_EXTRAS: "changes",
   API_KEY_REQUIRED: "off",
   changesPolicyTimeout: 60_000,

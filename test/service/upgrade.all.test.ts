@@ -28,7 +28,7 @@ test("a version that takes over from the running one loses no request and no soc
   timeout: 300_000,
 }, async ({ signal }) => {
   // The instance keeps its name, and so its replication slot.
-  const own = { DB_POOL: "3", INSTANCE_ID: "web1", GRAPHQL_MAX_TABLES: "0" };
+  const own = { DB_POOL: "3", INSTANCE_ID: "web1", GRAPHQL_DOCUMENTS: "none" };
   // However slow the machine is.
   const version = { ...own, DB_STATEMENT_TIMEOUT: "0" };
   const outcome = await replaceIn(

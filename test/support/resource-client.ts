@@ -23,7 +23,7 @@ const OPEN = { USERS_WRITE: "open", taskAnonymousRetention: 3600 };
 
 /** `USERS_WRITE` is open, and anonymous callers have tasks, unless `settings` say otherwise; `ddl` is run before the service starts. */
 export function useResources(settings: TestSettings = {}, ddl = "", log?: Logger): ResourceClient {
-  const { service, sql } = useOwnService({ settings: { ...OPEN, GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
+  const { service, sql } = useOwnService({ settings: { ...OPEN, GRAPHQL_DOCUMENTS: "none", ...settings }, ddl, log });
   const api = (request: string, sent: ApiSent = {}) => sendAs(service(), request, sent);
   return {
     service,

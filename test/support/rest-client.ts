@@ -20,7 +20,7 @@ export type RestClient = {
 
 /** Without GraphQL unless `settings` enable it. `ddl` is run before the first test, and the service knows its tables. `log` receives the log. */
 export function useRest(settings: TestSettings = {}, ddl = "", log?: Logger): RestClient {
-  const { service, sql } = useOwnService({ settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, ddl, log });
+  const { service, sql } = useOwnService({ settings: { GRAPHQL_DOCUMENTS: "none", ...settings }, ddl, log });
   const rest = (path: string, sent: RestSent = {}) => sendRest(service(), path, sent);
   return {
     service,

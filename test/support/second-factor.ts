@@ -43,7 +43,7 @@ export type FactorClient = {
 /** `tracer` follows the requests. */
 export function useFactors(settings: TestSettings = {}, tracer?: Tracer): FactorClient {
   let now = Date.now();
-  const own = { settings: { GRAPHQL_MAX_TABLES: "0", ...settings }, clock: () => now, tracer };
+  const own = { settings: { GRAPHQL_DOCUMENTS: "none", ...settings }, clock: () => now, tracer };
   const { service, sql } = useOwnService(own);
   /** The token of each user in the running test, which stays valid when it enables a factor. */
   const tokens = new Map<DemoUser, string>();

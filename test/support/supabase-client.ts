@@ -27,7 +27,7 @@ const SETTINGS = {
   DB_SCHEMAS: "public, cinema, archive",
   DB_TX_END: "commit-allow-override",
   DB_PLAN: "on",
-  GRAPHQL_MAX_TABLES: "0",
+  GRAPHQL_DOCUMENTS: "none",
 };
 
 export function useSupabase(): SupabaseClients {

@@ -78,7 +78,7 @@ export function useZoo(settings: Readonly<Record<string, string>> = {}): () => Z
           GRAPHQL_UNINDEXED_FILTERS: "on",
           GRAPHQL_EXTRAS: "aggregates, bulk, changes",
           API_KEY_REQUIRED: "off",
-          GRAPHQL_MAX_TABLES: "300",
+          GRAPHQL_DOCUMENTS: "any",
           INSTANCE_ID: "zoo",
         },
         ...{

@@ -6,7 +6,7 @@ import { linkIn, startMailServer } from "../../support/mail-server.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();
-const shared = { ...server.settings, mailsPerAddress: 1000, GRAPHQL_MAX_TABLES: "0" };
+const shared = { ...server.settings, mailsPerAddress: 1000, GRAPHQL_DOCUMENTS: "none" };
 /** Milliseconds by which the clock of the service is ahead. */
 let later = 0;
 const client = useService({ ...shared, AUTH_RETURN_ORIGINS: "https://app.example" }, () => Date.now() + later);

@@ -7,7 +7,7 @@ let service: TestService;
 let admin: ConsoleClient;
 let operator: ConsoleClient;
 beforeAll(async () => {
-  service = await startTestService({ PARTS: "+console", GRAPHQL_MAX_TABLES: "0", SIGNUP: "off" });
+  service = await startTestService({ PARTS: "+console", GRAPHQL_DOCUMENTS: "none", SIGNUP: "off" });
   admin = await consoleClient(service, service.token("admin"));
   operator = await consoleClient(service, service.service.tokens.issueKey("service_role"));
 });
@@ -75,7 +75,7 @@ describe("/console/users", () => {
 
   test("sends an invitation, and says why it cannot", async () => {
     const mails = await startMailServer(undefined, () => {});
-    const inviting = await startTestService({ PARTS: "+console", GRAPHQL_MAX_TABLES: "0", ...mails.settings });
+    const inviting = await startTestService({ PARTS: "+console", GRAPHQL_DOCUMENTS: "none", ...mails.settings });
     try {
       const client = await consoleClient(inviting, inviting.token("admin"));
       const email = "ivy@console.example";
@@ -237,7 +237,7 @@ describe("/console/events", () => {
 });
 
 test("without accounts of the service there are no pages of users and events", async () => {
-  const off = await startTestService({ PARTS: "+console", MIGRATE: "off", GRAPHQL_MAX_TABLES: "0" });
+  const off = await startTestService({ PARTS: "+console", MIGRATE: "off", GRAPHQL_DOCUMENTS: "none" });
   const key = off.service.tokens.issueKey("service_role");
   const page = await (await consoleClient(off, key)).page("/access");
   expect(page).toContain('href="/console/live"');

@@ -64,7 +64,7 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
     const all = {
       AUTH_PROVIDERS: file,
       AUTH_PROVIDERS_NETWORKS: "loopback",
-      GRAPHQL_MAX_TABLES: "0",
+      GRAPHQL_DOCUMENTS: "none",
       loginAttemptsPerAddress: 10_000,
       ...more,
     };

@@ -20,7 +20,7 @@ async function start(
 ): Promise<TestService & { readonly lines: string[] }> {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const service = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, undefined, log);
+  const service = await startTestService({ GRAPHQL_DOCUMENTS: "none", ...settings }, undefined, log);
   atEnd(() => service.stop());
   return { ...service, lines };
 }

@@ -102,7 +102,7 @@ describe("/", () => {
     const { interfaces } = (await (await get("/")).json()) as any;
     const read = interfaces.filter(({ url }: any) => url.startsWith("http") && !url.endsWith("/graphql"));
     for (const { url } of read) expect([url, (await fetch(url)).status]).toEqual([url, expect.toBeOneOf([200, 401])]);
-    const some = await startTestService({ PARTS: "site", GRAPHQL_MAX_TABLES: "0" });
+    const some = await startTestService({ PARTS: "site", GRAPHQL_DOCUMENTS: "none" });
     try {
       const names = ((await (await fetch(`${some.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
       expect(names).toEqual(["Health"]);
@@ -114,7 +114,7 @@ describe("/", () => {
   });
 
   test("is 404 without the part, and so is every document but the errors", async () => {
-    const off = await startTestService({ GRAPHQL_MAX_TABLES: "0" });
+    const off = await startTestService({ GRAPHQL_DOCUMENTS: "none" });
     try {
       for (const path of ["/", "/llms.txt", "/docs/tables", "/docs/schema.graphql"])
         expect([path, (await fetch(off.url + path)).status]).toEqual([path, 404]);

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "v
 import { useService } from "../../support/http-client.ts";
 
 let now = Date.now();
-const client = useService({ GRAPHQL_MAX_TABLES: "0", SIGNUP: "off", LOGIN_ATTEMPTS: "1000" }, () => now);
+const client = useService({ GRAPHQL_DOCUMENTS: "none", SIGNUP: "off", LOGIN_ATTEMPTS: "1000" }, () => now);
 const { sql } = client;
 const USERS = "/auth/admin/users";
 

@@ -9,7 +9,7 @@ let now = Date.now();
 /** How far the clock of each process is behind. */
 const behind = { first: 0, second: MINUTE };
 
-const settings = { GRAPHQL_MAX_TABLES: "0", sessionsMax: 2 };
+const settings = { GRAPHQL_DOCUMENTS: "none", sessionsMax: 2 };
 const first = useService({ ...settings, JWT_REFRESH_GRACE: "10" }, () => now - behind.first);
 let second: TestService;
 beforeAll(async () => {

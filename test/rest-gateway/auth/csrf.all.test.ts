@@ -5,7 +5,7 @@ import { SameOriginCheck } from "../../../rest-gateway/auth/same-origin.ts";
 import { type Reply, useService } from "../../support/http-client.ts";
 import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 
-const client = useService({ GRAPHQL_MAX_TABLES: "300" });
+const client = useService({ GRAPHQL_DOCUMENTS: "any" });
 const named = useService({ CORS_ORIGINS: "https://app.example" });
 const { send, sql, service } = client;
 

@@ -5,7 +5,7 @@ import { useRest } from "../../support/rest-client.ts";
 import { startTestService } from "../../support/service.ts";
 
 const PASSWORD = "Correct-Horse-7!";
-const client = useRest({ GRAPHQL_MAX_TABLES: "300" });
+const client = useRest({ GRAPHQL_DOCUMENTS: "any" });
 
 const post = async (path: string, body: object, headers = {}) => {
   const type = { "content-type": "application/json", ...headers };

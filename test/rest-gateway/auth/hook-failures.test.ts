@@ -14,7 +14,7 @@ let service: TestService;
 beforeAll(async () => {
   const settings = {
     ...server.settings,
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
     ADVISOR: "on",
     METRICS: "on",
     // Only a statement that sleeps takes so long.

@@ -9,7 +9,7 @@ const BCRYPT = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 const DJANGO = "$pbkdf2-sha256$i=100000$c2Vhc2FsdDI$Tl4GMr+Yt1zzO1sbKoUaDBdds5NkR3RxaDWuQsliFrI";
 const NEW = "Another-Horse-9?";
 
-const client = useService({ LOGIN_ATTEMPTS: "1000", loginAttemptsPerAddress: 10_000, GRAPHQL_MAX_TABLES: "0" });
+const client = useService({ LOGIN_ATTEMPTS: "1000", loginAttemptsPerAddress: 10_000, GRAPHQL_DOCUMENTS: "none" });
 const { sql } = client;
 
 const stored = async () =>

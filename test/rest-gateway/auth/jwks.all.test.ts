@@ -27,7 +27,7 @@ async function withService<T>(
   settings: Record<string, string>,
   work: (service: TestService) => Promise<T>,
 ): Promise<T> {
-  const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database);
+  const started = await startTestService({ GRAPHQL_DOCUMENTS: "none", ...settings }, database);
   try {
     return await work(started);
   } finally {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { useResources } from "../../support/resource-client.ts";
 
-const client = useResources({ GRAPHQL_MAX_TABLES: "300" });
+const client = useResources({ GRAPHQL_DOCUMENTS: "any" });
 const narrow = useResources({ apiKeysMax: 3 });
 const { api, body, failure, sql } = client;
 

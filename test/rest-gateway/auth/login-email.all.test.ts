@@ -298,7 +298,7 @@ test("housekeeping ends reservations after emailReservation", async () => {
   await database.owner.query(`
     insert into auth_private.login_emails (user_id, email, released_at)
     values (1, 'old@test.example', now() - interval '2 hours'), (1, 'new@test.example', now() - interval '30 minutes')`);
-  const service = await startTestService({ emailReservation: 3600, GRAPHQL_MAX_TABLES: "0" }, database);
+  const service = await startTestService({ emailReservation: 3600, GRAPHQL_DOCUMENTS: "none" }, database);
   const reserved = async () =>
     (await database.owner.query("select email from auth_private.login_emails where released_at is not null")).rows;
   await expect.poll(reserved).toEqual([{ email: "new@test.example" }]);

@@ -11,7 +11,7 @@ import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 
 const PASSWORD = "Correct-Horse-8!";
-const client = useService({ registrationsPerAddress: 1000, GRAPHQL_MAX_TABLES: "0" });
+const client = useService({ registrationsPerAddress: 1000, GRAPHQL_DOCUMENTS: "none" });
 
 test.each([
   ["ada_lovelace-1", true],

@@ -52,7 +52,7 @@ async function stopAll(): Promise<void> {
 /** Starts another service on the same database. */
 async function startBeside(settings: TestSettings): Promise<TestService> {
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log, () => now);
+  const started = await startTestService({ GRAPHQL_DOCUMENTS: "none", ...settings }, database, log, () => now);
   running.push(started);
   return started;
 }

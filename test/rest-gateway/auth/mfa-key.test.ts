@@ -31,7 +31,7 @@ afterAll(async () => {
 /** Restarts the service on the same database. */
 async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
   await running?.service.stop();
-  running = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, undefined, () => now);
+  running = await startTestService({ GRAPHQL_DOCUMENTS: "none", ...settings }, database, undefined, () => now);
   return running;
 }
 

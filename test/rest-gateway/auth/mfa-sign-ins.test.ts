@@ -3,7 +3,7 @@ import { connect } from "../../support/graphql-client.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 import { failureOf, SessionClient } from "./session-client.ts";
 
-const { service, api, failure, enrol, login, codeOf, signIn, sql } = useFactors({ GRAPHQL_MAX_TABLES: "300" });
+const { service, api, failure, enrol, login, codeOf, signIn, sql } = useFactors({ GRAPHQL_DOCUMENTS: "any" });
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const basic = { authorization: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}` };

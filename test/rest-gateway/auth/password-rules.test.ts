@@ -6,7 +6,7 @@ import { readConfig } from "../../support/config.ts";
 import { useService } from "../../support/http-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
-const SETTINGS = { GRAPHQL_MAX_TABLES: "0", PASSWORD_RULES: "8,lower,digit" };
+const SETTINGS = { GRAPHQL_DOCUMENTS: "none", PASSWORD_RULES: "8,lower,digit" };
 const client = useService(SETTINGS);
 
 /** Long enough for these settings, too short for the default, and with two of its classes. */

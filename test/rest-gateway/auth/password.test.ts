@@ -4,7 +4,7 @@ import { sendJson } from "../../support/json.ts";
 
 const OLD = "Correct-Horse-8!";
 const NEW = "Another-Horse-9?";
-const client = useService({ registrationsPerAddress: 1000, GRAPHQL_MAX_TABLES: "0" });
+const client = useService({ registrationsPerAddress: 1000, GRAPHQL_DOCUMENTS: "none" });
 
 let count = 0;
 /** A new user for one test. */

@@ -3,7 +3,7 @@ import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 
 const { service, api, failure, login, pass, signIn, epochOf } = useFactors({
   recentSignIn: 600,
-  GRAPHQL_MAX_TABLES: "300",
+  GRAPHQL_DOCUMENTS: "any",
 });
 
 const SECOND = 1000;

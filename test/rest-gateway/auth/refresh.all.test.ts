@@ -100,7 +100,7 @@ describe("POST /auth/refresh", () => {
 
 describe("within JWT_REFRESH_GRACE", () => {
   let now = Date.now();
-  const patient = useService({ JWT_REFRESH_GRACE: "10", GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const patient = useService({ JWT_REFRESH_GRACE: "10", GRAPHQL_DOCUMENTS: "none" }, () => now);
   const post = (path: string, body: object) => sendJson(patient, path, body);
   const begin = async () => (await post("/auth/login", { username: "ada", password: PASSWORD })).json;
   const again = async (refreshToken: string) => post("/auth/refresh", { refreshToken });
@@ -157,7 +157,7 @@ test("a refresh token is valid for seven days", async () => {
 
 describe("ACCESS_TOKEN_TTL", () => {
   let now = Date.now();
-  const brief = useService({ ACCESS_TOKEN_TTL: "90", GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const brief = useService({ ACCESS_TOKEN_TTL: "90", GRAPHQL_DOCUMENTS: "none" }, () => now);
   const post = async (path: string, body: object) => (await sendJson(brief, path, body)).json;
   const claimsOf = (token: string) => decode(token) as { readonly iat: number; readonly exp: number };
 

@@ -4,7 +4,7 @@ import { sendJson } from "../../support/json.ts";
 
 const PASSWORD = "Correct-Horse-8!";
 const client = useService();
-const few = useService({ registrationsPerAddress: 2, GRAPHQL_MAX_TABLES: "0" });
+const few = useService({ registrationsPerAddress: 2, GRAPHQL_DOCUMENTS: "none" });
 const register = (body: unknown) => sendJson(client, "/auth/register", body);
 const dora = { name: "Dora", email: "dora@test.example", password: PASSWORD, age: 20, username: "dora" };
 

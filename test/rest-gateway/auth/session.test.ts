@@ -26,7 +26,7 @@ const ADA = {
   hasPassword: true,
 };
 
-const client = useService({ GRAPHQL_MAX_TABLES: "0" });
+const client = useService({ GRAPHQL_DOCUMENTS: "none" });
 const { send, sql, service } = client;
 const anon = () => service().service.tokens.issueKey("anon");
 

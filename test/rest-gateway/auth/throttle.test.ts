@@ -10,7 +10,7 @@ const WRONG = "Wrong-Horse-7!!!";
 const LOGINS = ["/auth/login", "/api/auth/login"];
 const MINUTE = 60_000;
 let now = Date.now();
-const settings = { TRUST_PROXY: "loopback", GRAPHQL_MAX_TABLES: "0" };
+const settings = { TRUST_PROXY: "loopback", GRAPHQL_DOCUMENTS: "none" };
 const client = useService(settings, () => now);
 const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", loginAttemptsPerAddress: 4, loginWindow: 60 });
 

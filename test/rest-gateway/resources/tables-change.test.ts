@@ -140,7 +140,7 @@ describe("at start", () => {
   test("a resource with an invalid description is 503, and the others are served", async () => {
     const database = await createTestDatabase();
     await database.owner.query(RENAMED);
-    const started = await startTestService({ GRAPHQL_MAX_TABLES: "0" }, database);
+    const started = await startTestService({ GRAPHQL_DOCUMENTS: "none" }, database);
     const answers = await Promise.all(["/comments/1", "/users/1"].map((path) => fetch(`${started.url}${path}`)));
     expect(answers.map(({ status }) => status)).toEqual([503, 200]);
     await started.stop();

@@ -9,7 +9,7 @@ import { casts, type FuzzRequest, filters, logic, reads, texts, writes } from ".
 
 /** All requests are rolled back except those with tx=commit. */
 const { failure, rest, rows, service, sql } = useRest(
-  { DB_SCHEMAS: "fuzz, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
+  { DB_SCHEMAS: "fuzz, public", DB_TX_END: "rollback-allow-override", GRAPHQL_DOCUMENTS: "none" },
   readFileSync(new URL("fuzz.sql", import.meta.url), "utf8"),
 );
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(FUNCTIONS);
   const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
-  const settings = { DB_POOL: "1", GRAPHQL_MAX_TABLES: "0", dbMaxResultBytes: 0 };
+  const settings = { DB_POOL: "1", GRAPHQL_DOCUMENTS: "none", dbMaxResultBytes: 0 };
   service = await startTestService(settings, database, log);
   return () => service.stop();
 });

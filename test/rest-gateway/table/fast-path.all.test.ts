@@ -8,7 +8,7 @@ const { rest, rows, service, sql } = useRest(
     DB_PLAN: "on",
     DB_TX_END: "commit-allow-override",
     DB_PRE_REQUEST: "before_each",
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
   },
   `
   create function before_each() returns void language plpgsql as

@@ -279,14 +279,14 @@ describe("with a database that it does not migrate, the service", () => {
   });
 });
 
-test("GRAPHQL_MAX_TABLES=0 disables GraphQL on such a database without a log entry", async () => {
+test("GRAPHQL_DOCUMENTS=none disables GraphQL on such a database without a log entry", async () => {
   const foreign = await createForeign(
     ({ anon }) => `
       create function api.who() returns json language sql stable return json_build_object('role', current_user);
       grant execute on function api.who() to ${anon};`,
   );
   onTestFinished(() => foreign.drop());
-  const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", PARTS: "+explorer" });
+  const { service, get, logged } = await serve(foreign, { GRAPHQL_DOCUMENTS: "none", PARTS: "+explorer" });
   onTestFinished(() => service.stop());
   expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
   for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
@@ -297,7 +297,7 @@ test("GRAPHQL_MAX_TABLES=0 disables GraphQL on such a database without a log ent
   expect(logged).toEqual([]);
 });
 
-test("a database with more than a thousand tables is served without GraphQL, because there are more than GRAPHQL_MAX_TABLES", async () => {
+test("a database with more than a thousand tables is served without GraphQL", async () => {
   const foreign = await createForeign(
     ({ anon }) => `
       create table api.table_1 (id int primary key, parent_id int references api.table_1, name text);
@@ -316,7 +316,7 @@ test("a database with more than a thousand tables is served without GraphQL, bec
   onTestFinished(() => service.stop());
   const { json } = await get("/rest/v1/table_2?select=name,table_1(name)");
   expect(json).toEqual([{ name: "second", table_1: { name: "first" } }]);
-  const why = "the database has 1001 tables, more than GRAPHQL_MAX_TABLES (1000)";
+  const why = "the database has 1001 tables, more than 1000: serve fewer schemas (DB_SCHEMAS)";
   expect((await get("/graphql?query={__typename}")).status).toBe(503);
   expect(await healthOf(service)).toEqual({
     status: "degraded",

@@ -16,10 +16,10 @@ const DDL = `
   grant all on notes to anon;
   grant execute on function sum_of(int[]), whole(json), rename_note(int, text), shout(text), many(), sleeps() to anon`;
 
-const usual = useRest({ GRAPHQL_MAX_TABLES: "0" }, DDL);
+const usual = useRest({ GRAPHQL_DOCUMENTS: "none" }, DDL);
 const narrow = useRest(
   {
-    GRAPHQL_MAX_TABLES: "0",
+    GRAPHQL_DOCUMENTS: "none",
     restMaxEmbedDepth: 2,
     restMaxConditionDepth: 2,
     restMaxEmbeds: 3,

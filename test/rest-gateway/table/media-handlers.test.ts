@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { useRest } from "../../support/rest-client.ts";
 
 const { rest, failure } = useRest(
-  { GRAPHQL_MAX_TABLES: "0" },
+  { GRAPHQL_DOCUMENTS: "none" },
   `
   create table public.pages (id int primary key, html text not null);
   insert into public.pages values (1, '<p>one</p>'), (2, '<p>two</p>');

@@ -30,7 +30,7 @@ beforeAll(async () => {
     PGRST_JWT_SECRET: JWT_SECRET,
     PGRST_SERVER_HOST: "127.0.0.1",
   };
-  const service = await startTestService({ ...settings, GRAPHQL_MAX_TABLES: "0" }, database);
+  const service = await startTestService({ ...settings, GRAPHQL_DOCUMENTS: "none" }, database);
   const postgrest = await startPostgrest(settings);
   theirs = postgrest.address;
   ours = `${service.url}/rest/v1`;

@@ -12,7 +12,7 @@ import { JWT_SECRET } from "../../support/service.ts";
 const DDL = readFileSync(new URL("security.sql", import.meta.url), "utf8");
 /** With a single connection, which all requests share. */
 const client = useRest(
-  { DB_POOL: "1", GRAPHQL_MAX_TABLES: "0", DB_EXTRA_SEARCH_PATH: "public, extensions, internal" },
+  { DB_POOL: "1", GRAPHQL_DOCUMENTS: "none", DB_EXTRA_SEARCH_PATH: "public, extensions, internal" },
   DDL,
 );
 const { rest, rows, failure, service, sql } = client;
@@ -387,7 +387,7 @@ test("operators, functions and types of an exposed schema do not shadow the buil
 test("the log contains no key, token, cookie, value, argument or body of a request", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "security-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-  const settings = { DATABASE_URL: service().database.url, JWT_SECRET, LOG_LEVEL: "trace", GRAPHQL_MAX_TABLES: "0" };
+  const settings = { DATABASE_URL: service().database.url, JWT_SECRET, LOG_LEVEL: "trace", GRAPHQL_DOCUMENTS: "none" };
   const command = nodeStart({ dataDir, settings });
   await command.ready();
 

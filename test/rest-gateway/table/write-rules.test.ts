@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 
 const { failure, rest, rows, service, sql } = useRest(
-  { GRAPHQL_MAX_TABLES: "300" },
+  { GRAPHQL_DOCUMENTS: "any" },
   `create table public.diaries (id integer primary key, owner text default auth.uid()::text, note text);
    alter table public.diaries enable row level security;
    create policy "read" on public.diaries for select using (note <> 'secret');

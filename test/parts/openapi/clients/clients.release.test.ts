@@ -39,7 +39,7 @@ let folder: string;
 let service: TestService;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "clients-"));
-  service = await startTestService({ GRAPHQL_MAX_TABLES: "0", RATE_LIMIT: "1000000" });
+  service = await startTestService({ GRAPHQL_DOCUMENTS: "none", RATE_LIMIT: "1000000" });
   return async () => {
     await service.stop();
     await rm(folder, { recursive: true });

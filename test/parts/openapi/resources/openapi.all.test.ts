@@ -40,7 +40,7 @@ const CONTENTION = `
 const documents: any = {};
 beforeAll(async () => {
   const database = { ...client.service().database, drop: async () => {} };
-  busy = await startTestService({ RATE_LIMIT: "1", USERS_WRITE: "open", GRAPHQL_MAX_TABLES: "0" }, database);
+  busy = await startTestService({ RATE_LIMIT: "1", USERS_WRITE: "open", GRAPHQL_DOCUMENTS: "none" }, database);
   await client.sql(ROWS + CONTENTION);
   for (const version of VERSIONS) documents[version] = await client.body(PATHS[version]);
   return () => busy.stop();
