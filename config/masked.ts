@@ -13,6 +13,8 @@ function masked(name: string, value: unknown): unknown {
   if (!/_UR[LI]S?$/.test(name) || typeof value !== "string" || !URL.canParse(value)) return HIDDEN;
   const url = new URL(value);
   if (url.password !== "") url.password = HIDDEN;
+  // That of a webhook.
+  url.hash = url.hash.replace(/^#whsec_.*/, HIDDEN);
   // Parameters such as sslkey and sslpassword.
   for (const parameter of url.searchParams.keys())
     if (/key|pass/i.test(parameter)) url.searchParams.set(parameter, HIDDEN);

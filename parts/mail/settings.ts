@@ -6,14 +6,20 @@ import { moduleSettings } from "../../config/modules.ts";
 import { orUnset } from "../../config/setting-types.ts";
 import { setting } from "../../config/settings.ts";
 
-/** `keep`, or the URL of a mail server or a webhook. */
+/** The secret of a webhook, of 24 to 64 bytes. Source: Standard Webhooks, "Signature scheme". */
+const SECRET = /^#whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
+
+/** `keep`, the URL of a mail server, or that of a webhook and its secret: `https://example.com/mails#whsec_…`. */
 const mailUrl = z.string().refine((text) => {
   if (text === "keep") return true;
   const url = URL.parse(text);
-  if (url === null || url.hostname === "" || url.hash !== "") return false;
-  if (url.protocol === "smtp:" || url.protocol === "smtps:") return /^\/?$/.test(url.pathname) && url.search === "";
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname));
-}, "must be smtp://, smtps:// or https:// with a host, or keep");
+  if (url === null || url.hostname === "") return false;
+  if (url.protocol === "smtp:" || url.protocol === "smtps:")
+    return /^\/?$/.test(url.pathname) && url.search === "" && url.hash === "";
+  return (
+    SECRET.test(url.hash) && (url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname)))
+  );
+}, "must be smtp://, smtps:// or https://…#whsec_ and 24 to 64 bytes in base64, with a host, or keep");
 
 /** `no-reply@example.com` or `Example <no-reply@example.com>` */
 const mailbox = z
@@ -23,44 +29,26 @@ const mailbox = z
     "must be an address, or a name and an address: Example <no-reply@example.com>",
   );
 
-/** The bytes of `whsec_…`. Source: Standard Webhooks, "Signature scheme". */
-const webhookSecret = z
-  .string()
-  .regex(/^whsec_[A-Za-z0-9+/]+={0,2}$/, "must be whsec_ and 24 to 64 bytes in base64")
-  .refine((text) => {
-    const { length } = Buffer.from(text.slice(6), "base64");
-    return length >= 24 && length <= 64;
-  }, "must be whsec_ and 24 to 64 bytes in base64");
-
 const settings = {
   MAIL_URL: setting(
     orUnset(mailUrl),
     "",
-    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://… for a webhook. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database, otherwise none.",
+    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://…#whsec_… for a webhook, whose requests are signed with this secret. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database, otherwise none.",
   ),
   MAIL_FROM: setting(
     orUnset(mailbox),
     "",
     "Sender of e-mails: an address, or Example <no-reply@example.com>. Required with smtp:// and smtps://.",
   ),
-  MAIL_SECRET: setting(
-    orUnset(webhookSecret),
-    "",
-    "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
-  ),
 };
 
 export const MAIL: DeclaredSettings<typeof settings> = {
   settings,
-  conflicts({ mailUrl, mailFrom, mailSecret, emailConfirm, databaseUrl, ...values }) {
+  conflicts({ mailUrl, mailFrom, emailConfirm, databaseUrl, ...values }) {
     const { hasAuth, hasTasks } = moduleSettings(values);
     const isOn = hasTasks && (mailUrl !== "" || databaseUrl === "");
     return [
       [/^smtps?:/.test(mailUrl) && mailFrom === "", "MAIL_URL requires MAIL_FROM, the sender of the e-mails"],
-      [
-        /^https?:/.test(mailUrl) && mailSecret === "",
-        "MAIL_URL with a webhook requires MAIL_SECRET, which signs its requests",
-      ],
       [values.migrate === "off" && mailUrl !== "", "MAIL_URL requires MIGRATE=on"],
       [
         hasAuth && emailConfirm !== "off" && !isOn,

@@ -76,8 +76,8 @@ function smtp({ mailUrl, mailFrom }: TransportSettings): Transport {
 }
 
 /** A request to the application's own sender, signed as Standard Webhooks describes. */
-function webhook({ mailUrl, mailFrom, mailSecret }: TransportSettings): Transport {
-  const key = Buffer.from(mailSecret.slice("whsec_".length), "base64");
+function webhook({ mailUrl, mailFrom }: TransportSettings): Transport {
+  const key = Buffer.from(new URL(mailUrl).hash.slice("#whsec_".length), "base64");
   return {
     send: async (mail) => {
       const timestamp = Math.floor(Date.now() / 1000);

@@ -50,7 +50,7 @@ const DEFAULTS = `
   graphqlMaxDepth=15 graphqlNode=false graphqlUnindexedFilters="" hasAuth=true hasChannels=true
   hasFeed=true hasGraphQL=true hasTasks=true host="127.0.0.1" ignored=[] instanceId="embedded" isDbMaxRowsSet=false isManaged=true
   jwtAud="" jwtIssuers=[] jwtPreviousKey="" jwtPrivateKey="" jwtRefreshGrace=0 jwtRoleClaim=["role"]
-  jwtSecret="" logLevel="info" loginAttempts=5 mailFrom="" mailSecret="" mailUrl="" maxConnections=10000 metrics=true
+  jwtSecret="" logLevel="info" loginAttempts=5 mailFrom="" mailUrl="" maxConnections=10000 metrics=true
   mfaAal1="limited" mfaKey="" mfaPreviousKey="" migrate="on" modules=["auth","tasks","feed","channels"]
   openapi="follow-privileges" parts=[] passkeyDomain=""
   passwordRules={"length":12,"classes":["upper","lower","digit","special"]} port=3000 rateLimit=600 redisUrl=""
@@ -402,6 +402,11 @@ test.each([
     "a standby of the embedded database",
     { DATABASE_URL: "", CHANGES_URL: DATABASE_URL },
     "CHANGES_URL requires DATABASE_URL",
+  ],
+  [
+    "a webhook without its secret",
+    { MAIL_URL: "https://example.com/mails" },
+    "MAIL_URL must be smtp://, smtps:// or https://…#whsec_ and 24 to 64 bytes in base64, with a host, or keep",
   ],
   [
     "EMAIL_CONFIRM without MAIL_URL",

@@ -262,6 +262,7 @@ describe("ADMIN_PORT", () => {
       GRAPHQL_DOCUMENTS: "none",
       DATABASE_URL: secret.href,
       MFA_KEY: "m".repeat(40),
+      MAIL_URL: `https://example.com/mails#whsec_${"w".repeat(32)}`,
     };
     const admin = await startTestService(settings, database);
     onTestFinished(() => admin.stop());
@@ -278,7 +279,7 @@ describe("ADMIN_PORT", () => {
     const page = await (await fetch(`${url}/console/sign-in`)).text();
     expect(page).toContain('<a href="/console" aria-current="page">Console</a>');
     const config = await (await fetch(`${url}/config`)).text();
-    for (const hidden of [JWT_SECRET, "scratch", "m".repeat(40)]) expect(config).not.toContain(hidden);
+    for (const hidden of [JWT_SECRET, "scratch", "m".repeat(40), "w".repeat(32)]) expect(config).not.toContain(hidden);
     expect(JSON.parse(config)).toMatchObject({ JWT_SECRET: "********", ADMIN_PORT: port, DB_POOL: 10 });
     const { schemas } = (await (await fetch(`${url}/schema_cache`)).json()) as any;
     expect(schemas.public.tables.articles.primaryKey).toEqual(["id"]);

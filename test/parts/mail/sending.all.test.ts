@@ -126,8 +126,7 @@ const MAIL: Mail = {
 describe("SMTP", () => {
   test("off loopback needs STARTTLS: nothing is sent to a server without it", async () => {
     const server = await startMailServer({}, onTestFinished);
-    const settings = { mailFrom: FROM, mailSecret: "" };
-    const transport = createTransport({ ...settings, mailUrl: `smtp://0.0.0.0:${server.port}` })!;
+    const transport = createTransport({ mailUrl: `smtp://0.0.0.0:${server.port}`, mailFrom: FROM })!;
     await expect(transport.send(MAIL)).rejects.toThrow(/STARTTLS|TLS/);
     expect(server.mails).toEqual([]);
     transport.close();
@@ -147,7 +146,7 @@ describe("SMTP", () => {
       onTestFinished,
     );
     const url = `smtp://ann%40test.example:p%2Fw@127.0.0.1:${server.port}`;
-    const transport = createTransport({ mailUrl: url, mailFrom: FROM, mailSecret: "" })!;
+    const transport = createTransport({ mailUrl: url, mailFrom: FROM })!;
     await transport.send(MAIL);
     expect(seen).toEqual([{ username: "ann@test.example", password: "p/w", secure: true }]);
     expect(await server.next(MAIL.to)).toMatchObject({
@@ -171,8 +170,8 @@ test("a webhook gets the e-mail in a signed request, again after an error, with 
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void receiver.close());
   const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
-  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/mail`;
-  const service = await start({ MAIL_URL: url, MAIL_SECRET: secret, TASK_CONCURRENCY: "1" });
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/mail#${secret}`;
+  const service = await start({ MAIL_URL: url, TASK_CONCURRENCY: "1" });
   await forgot(service, "ada@example.com");
   await expect.poll(() => received.length, POLL).toBe(1);
   await expect.poll(async () => (await jobsOf(service))[0]?.last_error, POLL).toContain("500");
