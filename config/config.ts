@@ -6,7 +6,7 @@ import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
 import { type DeclaredSettings, knownSettings } from "./declared.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
-import { readPostgrest, type Translated } from "./postgrest-names.ts";
+import { type PostgrestSettings, readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { parseValue } from "./setting-types.ts";
 import { fieldOf, hasCollector, type Parsed, REPLACED, SETTINGS, type Setting, type Settings } from "./settings.ts";
@@ -26,7 +26,7 @@ export type Config = Omit<Parsed, UnsetByDefault> &
     readonly embedded: boolean;
     readonly seed: "demo" | "none";
     readonly dbRequestCredentials: boolean;
-    readonly dbConfig: Exclude<Parsed["dbConfig"], "">;
+    readonly dbConfig: PostgrestSettings["dbConfig"];
     readonly metrics: boolean;
     /** Whether GraphQL is served. */
     readonly hasGraphQL: boolean;
@@ -50,14 +50,7 @@ export type Config = Omit<Parsed, UnsetByDefault> &
   };
 
 /** The settings whose default depends on others. */
-type UnsetByDefault =
-  | "seed"
-  | "instanceId"
-  | "dbRequestCredentials"
-  | "dbConfig"
-  | "metrics"
-  | "modules"
-  | "jwtIssuers";
+type UnsetByDefault = "seed" | "instanceId" | "dbRequestCredentials" | "metrics" | "modules" | "jwtIssuers";
 
 type ReadOptions = {
   readonly needsKeys?: boolean;
@@ -90,7 +83,7 @@ export function readConfig(
   const known = knownSettings(ofParts);
   const environment = withFile(given, declared, known);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
-  const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
+  const { translated, defaults, appSettings, ignored, dbConfig } = readPostgrest(environment);
   const faults = own.flatMap((name) => faultOf(name, environment[name], known));
   const values = Object.entries(known).map(([name, setting]) => {
     const theirs = translated.filter((other) => other.name === name && other.text !== "");
@@ -102,6 +95,8 @@ export function readConfig(
   const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   const conflicts = ofParts.flatMap((part) => part.conflicts?.(parsed) ?? []);
+  const callsFunction = parsed.migrate !== "off" && typeof dbConfig === "object";
+  conflicts.push([callsFunction, "PGRST_DB_PRE_CONFIG requires MIGRATE=off"]);
   rejectConflicts(parsed, embedded, needsKeys, conflicts);
   const { authProviders: path } = parsed;
   const allowsLoopback = parsed.authProvidersNetworks.includes("loopback");
@@ -114,7 +109,7 @@ export function readConfig(
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
     seed: parsed.seed || (embedded ? "demo" : "none"),
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
-    dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
+    dbConfig: parsed.migrate === "off" && dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     hasGraphQL: parsed.graphqlDocuments.mode !== "none",
     graphqlNode: parsed.graphqlExtras.includes("node"),

@@ -44,7 +44,6 @@ export function rejectConflicts(
     [embedded && parsed.changesUrl !== "", "CHANGES_URL requires DATABASE_URL"],
     [embedded && parsed.databaseReplicaUrls.length > 0, "DATABASE_REPLICA_URLS requires DATABASE_URL"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
-    [migrate && Boolean(parsed.dbConfig), "DB_CONFIG requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],

@@ -35,11 +35,11 @@ export function withDatabaseSettings(config: Config, settings: readonly Database
   const others = settings.filter(([name]) => !DATABASE_SETTINGS.includes(name));
   rejectFile(known);
   try {
-    const { translated, ignored } = readPostgrest(
+    const { translated, ignored, dbConfig } = readPostgrest(
       Object.fromEntries(known.map(([name, value]) => [theirs(name), value])),
     );
     return {
-      config: overrideConfig(config, translated),
+      config: { ...overrideConfig(config, translated), ...(dbConfig !== true && { dbConfig }) },
       ignored: [...ignored.map(ours), ...others.map(([name]) => `pgrst.${name}`)],
     };
   } catch (error) {

@@ -3,7 +3,7 @@ import { ConfigError, parsedBy } from "./config-error.ts";
 import { readFile } from "./json-file.ts";
 import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
-import { oneOf, parseValue } from "./setting-types.ts";
+import { functionName, oneOf, parseValue } from "./setting-types.ts";
 
 // The settings of PostgREST, so that a deployment can move to this service with its environment unchanged.
 // Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.
@@ -59,9 +59,6 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_DB_PLAN_ENABLED: ["DB_PLAN", postgrestBoolean],
-  // `true` is the default here too, and goes with PGRST_DB_PRE_CONFIG.
-  PGRST_DB_CONFIG: ["DB_CONFIG", postgrestBoolean.transform((text) => (text === "true" ? "" : "off"))],
-  PGRST_DB_PRE_CONFIG: ["DB_CONFIG", unchanged],
   PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
   PGRST_JWT_AUD: ["JWT_AUD", unchanged],
   PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
@@ -80,6 +77,9 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
 
 /** Whether PGRST_JWT_SECRET is encoded as base64. */
 const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
+
+/** Settings that have no name of ours. */
+const OTHERS = [...IS_BASE64, "PGRST_DB_CONFIG", "PGRST_DB_PRE_CONFIG"];
 
 /** Settings that have no effect here. */
 const IGNORED = new Set([
@@ -131,27 +131,28 @@ export const WITHOUT_EFFECT_IN_DATABASE = "these settings in the database have n
 export type Translated = { readonly from: string; readonly name: string; readonly text: string };
 
 /** The settings of PostgREST, translated to ours. */
-type PostgrestSettings = {
+export type PostgrestSettings = {
   readonly translated: readonly Translated[];
   /** Defaults that differ from ours. */
   readonly defaults: Readonly<Record<string, string>>;
   /** `PGRST_APP_SETTINGS_tenant=7` → `["app.settings.tenant", "7"]` */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   readonly ignored: readonly string[];
+  /** Whether settings in the database apply, or a function that makes more of them. */
+  readonly dbConfig: boolean | NonNullable<z.infer<typeof functionName>>;
 };
 
 /** Throws ConfigError for an unknown name, and for a value that PostgREST would reject. */
 export function readPostgrest(environment: Environment): PostgrestSettings {
   const names = Object.keys(environment).filter((name) => name.startsWith("PGRST_") && environment[name]);
   names.forEach(rejectUnknown);
-  const isBase64 = IS_BASE64.some(
-    (name) => environment[name] && parseValue(name, postgrestBoolean, environment[name]) === "true",
-  );
-  const translated = names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64));
-  // PostgREST does not call the function then.
-  const isConfigOff = translated.some(({ from, text }) => from === "PGRST_DB_CONFIG" && text === "off");
+  const isSetTo = (value: string, name: string) =>
+    environment[name] && parseValue(name, postgrestBoolean, environment[name]) === value;
+  const isBase64 = IS_BASE64.some((name) => isSetTo("true", name));
+  const preConfig = parseValue("PGRST_DB_PRE_CONFIG", functionName, environment.PGRST_DB_PRE_CONFIG ?? "");
   return {
-    translated: translated.filter(({ from }) => !isConfigOff || from !== "PGRST_DB_PRE_CONFIG"),
+    translated: names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64)),
+    dbConfig: !isSetTo("false", "PGRST_DB_CONFIG") && (preConfig ?? true),
     defaults: environment.PGRST_DB_URI ? DEFAULTS : {},
     appSettings: names.filter(isAppSetting).map((name) => [appSettingOf(name), environment[name]!]),
     ignored: names.filter((name) => IGNORED.has(name)),
@@ -162,7 +163,7 @@ function rejectUnknown(name: string): void {
   if (name === "PGRST_SERVER_UNIX_SOCKET") {
     throw new ConfigError(`${name} is not supported: this service listens on a host and a port`);
   }
-  if (name in TRANSLATIONS || IS_BASE64.includes(name) || IGNORED.has(name) || isAppSetting(name)) return;
+  if (name in TRANSLATIONS || OTHERS.includes(name) || IGNORED.has(name) || isAppSetting(name)) return;
   throw new ConfigError(`${name} is not a known setting of PostgREST`);
 }
 

@@ -115,8 +115,6 @@ export const functionName = z
     return { schema, name };
   });
 
-export const switchOrFunction = z.union([onOff, functionName], { error: "must be on, off or the name of a function" });
-
 /** The path of the claim that holds the role of a token. */
 export const roleClaim = parsedBy(z.string(), parseClaimPath);
 

@@ -31,7 +31,6 @@ import {
   secret,
   secretOrKeys,
   servedSchemas,
-  switchOrFunction,
   tableExtras,
 } from "./setting-types.ts";
 import { trustedDocuments } from "./trusted-documents.ts";
@@ -166,11 +165,6 @@ export const SETTINGS = {
     orUnset(issuersFile),
     "",
     "JSON file that lists other issuers whose access tokens are accepted.",
-  ),
-  DB_CONFIG: setting(
-    orUnset(switchOrFunction),
-    "",
-    "With MIGRATE=off, settings of PostgREST in the database, which take precedence. on: those of the login (alter role … set pgrst.db_max_rows = '100'). A function, such as settings.apply: also those that it sets. off: none. When unset, on with MIGRATE=off.",
   ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(

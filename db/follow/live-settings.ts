@@ -18,7 +18,7 @@ export type LiveSettingsOptions = {
   };
 };
 
-/** The settings of the environment and, with DB_CONFIG, those in the database. */
+/** The settings of the environment and, with MIGRATE=off, those in the database. */
 export class LiveSettings {
   readonly #options: LiveSettingsOptions;
   readonly #reads: Debounced;
@@ -117,7 +117,7 @@ const LOGIN_SETTINGS = `
   ) as settings
   order by name, "isOfDatabase" desc`;
 
-/** In order of precedence: the settings of the login in this database, those of the login, those that the function of DB_CONFIG sets. */
+/** In order of precedence: the settings of the login in this database, those of the login, those that the function of PGRST_DB_PRE_CONFIG sets. */
 export async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
   const found = new Map<string, string>();
   await withClient(url, async (client) => {
@@ -147,7 +147,9 @@ async function settingsOf(fn: FunctionName, client: pg.Client): Promise<readonly
     return rows;
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
-    throw new ConfigError(`DB_CONFIG: ${message}${code === FORBIDDEN ? await missingGrants(fn, client) : ""}`);
+    throw new ConfigError(
+      `pgrst.db_pre_config: ${message}${code === FORBIDDEN ? await missingGrants(fn, client) : ""}`,
+    );
   }
 }
 

@@ -420,7 +420,7 @@ test.each([
   ],
   ["roles of operators with MIGRATE=on", { CONSOLE_ROLES: "admin" }, "CONSOLE_ROLES requires MIGRATE=off"],
   ["no anonymous role with MIGRATE=on", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none requires MIGRATE=off"],
-  ["settings in the database with MIGRATE=on", { DB_CONFIG: "on" }, "DB_CONFIG requires MIGRATE=off"],
+  ["a pre-config with MIGRATE=on", { PGRST_DB_PRE_CONFIG: "f" }, "PGRST_DB_PRE_CONFIG requires MIGRATE=off"],
   ["another role claim with MIGRATE=on", { JWT_ROLE_CLAIM: "app.role" }, "JWT_ROLE_CLAIM requires MIGRATE=off"],
   [
     "a public key as the secret with MIGRATE=on",

@@ -111,16 +111,16 @@ describe("at start, settings in the database", () => {
     expect(await started.get("plans")).toBe("404 PGRST205");
   });
 
-  test("of the role in this database take precedence over those of the role, and these over those of the function of DB_CONFIG", async () => {
+  test("of the role in this database take precedence over those of the role, and these over those of the function of PGRST_DB_PRE_CONFIG", async () => {
     await set({ db_schemas: "api", db_max_rows: "2", jwt_aud: "" });
     await set({ db_max_rows: "1" }, `in database ${database.name}`);
-    const started = await start({ DB_CONFIG: "pre_config" });
+    const started = await start({ PGRST_DB_PRE_CONFIG: "pre_config" });
     expect(await rowsOf(started)).toBe(1);
     expect(await started.get("todos?select=count()")).toEqual([{ count: 3 }]);
     expect(await started.get("todos?limit=0", { role: roles.editor })).toEqual([]);
   });
 
-  test("may name the function of DB_CONFIG", async () => {
+  test("may name the function of PGRST_DB_PRE_CONFIG", async () => {
     await set({ db_schemas: "api", db_pre_config: "public.pre_config" });
     expect(await rowsOf(await start())).toBe(3);
     expect(await (await start()).get("todos", { role: roles.editor })).toBe("401 PGRST303");
@@ -133,9 +133,8 @@ describe("at start, settings in the database", () => {
     await database.owner.query(`alter role ${roles.anon} reset all; alter database ${database.name} reset all`);
   });
 
-  test("are not read with DB_CONFIG=off, or PGRST_DB_CONFIG=false", async () => {
+  test("are not read with PGRST_DB_CONFIG=false", async () => {
     await set({ db_max_rows: "1" });
-    expect(await rowsOf(await start({ PGRST_DB_SCHEMAS: "api", DB_CONFIG: "off" }))).toBe(3);
     expect(await rowsOf(await start({ PGRST_DB_SCHEMAS: "api", PGRST_DB_CONFIG: "false" }))).toBe(3);
   });
 
@@ -156,8 +155,8 @@ describe("at start, settings in the database", () => {
       { db_schemas: "missing" },
       "pgrst.db_schemas, a setting in the database, names schemas that do not exist: missing",
     ],
-    [{ db_pre_config: "missing" }, /^DB_CONFIG: function missing\(\) does not exist/],
-    [{ db_pre_config: "no_config" }, "DB_CONFIG: it fails"],
+    [{ db_pre_config: "missing" }, /^pgrst.db_pre_config: function missing\(\) does not exist/],
+    [{ db_pre_config: "no_config" }, "pgrst.db_pre_config: it fails"],
   ])("that are invalid stop it: %j", async (settings, message) => {
     await set(settings);
     await expect(start()).rejects.toThrow(message);

@@ -14,7 +14,7 @@ test("a pre-config function that the login may not call stops the start with the
     DATABASE_URL: trackit.loginUrl,
     MIGRATE: "off",
     DB_ANON_ROLE: trackit.role("anon"),
-    DB_CONFIG: "settings.apply",
+    PGRST_DB_PRE_CONFIG: "settings.apply",
     API_KEY_REQUIRED: "off",
     GRAPHQL_DOCUMENTS: "none",
   };
@@ -22,7 +22,9 @@ test("a pre-config function that the login may not call stops the start with the
   const refusal = await startTestService(settings, database).catch((error: Error) => error.message);
   const login = trackit.role("api");
   const grants = `grant usage on schema settings to ${login}; grant execute on function settings.apply() to ${login}`;
-  expect(refusal).toBe(`DB_CONFIG: permission denied for schema settings. The login role calls it: ${grants}`);
+  expect(refusal).toBe(
+    `pgrst.db_pre_config: permission denied for schema settings. The login role calls it: ${grants}`,
+  );
   await owner.query(grants);
   const service = await startTestService(settings, database);
   onTestFinished(() => service.stop());
