@@ -65,7 +65,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const HOW_TO_LIST = `${COMMAND} start --help lists all settings`;
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|CHANGES|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|CHANGES|CLIENT_ERROR|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a

@@ -118,7 +118,7 @@ test("functions can read the credentials of a request only with MIGRATE=off by d
 });
 
 // A number that no operator has a reason to change belongs in the limits.ts of its room.
-test("there are at most 95 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(95));
+test("there are at most 82 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(82));
 
 test("an empty value means unset", () => {
   const empty = Object.fromEntries(describeSettings().map(({ name }) => [name, ""]));
@@ -440,6 +440,8 @@ test.each([
   "TASK_CONCURENCY",
   "API_V1_STATE",
   "AUTH_PROVIDER",
+  "CHANGES_PUBLICATION",
+  "CLIENT_ERROR_VERBOSITY",
 ])("%s is rejected as an unknown name", (name) => {
   expect(errorOf({ [name]: "1" })).toBe(
     `${name} is not a setting of this service; npx content-service start --help lists all settings`,
