@@ -36,6 +36,17 @@ export type ChangesConfig = {
 
 /** The publication of the service (db/modules/feed/publication.sql), or of a DBA. */
 export const PUBLICATION = "content_changes";
+/** The publication of a database of Supabase, which has the tables whose changes its clients receive. */
+const SUPABASE_PUBLICATION = "supabase_realtime";
+
+/** The publication of a DBA whose changes are read: one of Supabase if there is none for the service. Null if there is neither. */
+export async function publicationIn(client: pg.ClientBase): Promise<string | null> {
+  const { rows } = await client.query<{ name: string }>(
+    "select pubname as name from pg_publication where pubname in ($1, $2) order by pubname <> $1",
+    [PUBLICATION, SUPABASE_PUBLICATION],
+  );
+  return rows[0]?.name ?? null;
+}
 
 /**
  * How the changes of a database of the service are read. With `mayGrant`, `owner` may give the login of `url` the right to replicate, if
@@ -86,26 +97,26 @@ const LEFT_OUT = "changes of tables are not read, because MODULES leaves out fee
  */
 export async function findChanges(url: string, options: FindOptions): Promise<ChangesConfig> {
   const found = await withClient(url, async (client) => {
-    const { rows } = await client.query<{ user: string; database: string; oid: number; isPublished: boolean }>(
-      `select coalesce($2, current_user) as user, datname as database, oid,
-         exists (select from pg_publication where pubname = $1) as "isPublished"
+    const { rows } = await client.query<{ user: string; database: string; oid: number }>(
+      `select coalesce($1, current_user) as user, datname as database, oid
        from pg_database where datname = current_database()`,
-      [PUBLICATION, options.logins?.requests],
+      [options.logins?.requests],
     );
-    const { user, database, oid, isPublished } = rows[0]!;
-    if (options.isOptional && !isPublished) return { ...REFUSED, missing: LEFT_OUT, oid };
+    const { user, database, oid } = rows[0]!;
+    const publication = await publicationIn(client);
+    if (options.isOptional && publication === null) return { ...REFUSED, missing: LEFT_OUT, oid, publication };
     const reading = options.changesUrl
-      ? await withClient(options.changesUrl, (reader) => inspect(reader, client, database, options)).catch(
+      ? await withClient(options.changesUrl, (reader) => inspect(reader, client, database, publication, options)).catch(
           refusalOfLogin,
         )
-      : await inspect(client, client, database, options);
-    const creation = isPublished ? [] : [await creationFor(client, options, user)];
-    return { ...reading, missing: whyUnread([...reading.reasons, ...creation]), oid };
+      : await inspect(client, client, database, publication, options);
+    const creation = publication === null ? [await creationFor(client, options, user)] : [];
+    return { ...reading, missing: whyUnread([...reading.reasons, ...creation]), oid, publication };
   });
   const { missing, isOwned, isStandby, oid } = found;
   return {
     missing,
-    publication: PUBLICATION,
+    publication: found.publication ?? PUBLICATION,
     manager: isOwned ? "login" : "dba",
     url: isStandby ? url : options.changesUrl || url,
     standbyUrl: isStandby ? options.changesUrl : "",
@@ -121,12 +132,13 @@ async function inspect(
   client: pg.Client,
   primary: pg.Client,
   database: string,
+  publication: string | null,
   { changesUrl, logins }: FindOptions,
 ): Promise<Reading> {
   const { rows } = await client.query(
     `select coalesce($2, current_user) as user, current_database() as database,
        (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
-    [PUBLICATION, logins?.changes],
+    [publication, logins?.changes],
   );
   const { user, database: own, is_owned: isOwned } = rows[0]!;
   if (own !== database)

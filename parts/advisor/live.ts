@@ -72,7 +72,12 @@ export class LiveAdvisor {
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
     try {
-      const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances, rules };
+      const options = {
+        ...(await setupWith(client, names, settings)),
+        schemas: settings.dbSchemas,
+        acceptances,
+        rules,
+      };
       const advice = await advise(client, options);
       const lost = (await this.#lostColumns.findings()).filter((each) => !isIn(advice.findings, each));
       const findings = [...lost, ...all.noticed(false), ...advice.findings];

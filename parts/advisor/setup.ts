@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import type { Config } from "../../config/config.ts";
-import { PUBLICATION } from "../../db/changes/changes-config.ts";
+import { PUBLICATION, publicationIn } from "../../db/changes/changes-config.ts";
 import { loginsOfCallers } from "../../db/cluster/provision.ts";
 import type { AdviceOptions } from "./advisor.ts";
 
@@ -17,14 +17,14 @@ type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole">;
 type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication" | "mayLackPublication">;
 
 /** The roles of callers, together with these logins, which take them on. Without the module feed, a DBA manages the publication. */
-export const setupWith = (logins: readonly string[], { isManaged, hasFeed, dbAnonRole }: Settings): Setup => ({
+export const setupWith = async (client: ClientBase, logins: readonly string[], settings: Settings): Promise<Setup> => ({
   logins,
-  roles: rolesOfCallers({ isManaged, dbAnonRole }),
-  publication: hasFeed ? null : PUBLICATION,
-  mayLackPublication: isManaged,
+  roles: rolesOfCallers(settings),
+  publication: settings.hasFeed ? null : ((await publicationIn(client)) ?? PUBLICATION),
+  mayLackPublication: settings.isManaged,
 });
 
 /** The same for a command that is connected as the owner. */
 export async function setupOf(client: ClientBase, config: Settings): Promise<Setup> {
-  return setupWith(await loginsOfCallers(client, config), config);
+  return setupWith(client, await loginsOfCallers(client, config), config);
 }

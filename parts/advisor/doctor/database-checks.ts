@@ -181,8 +181,8 @@ async function* checkPasswords(client: pg.Client, directUrl: string, config: Con
 
 async function* checkGrants(directUrl: string, config: Config): Checks {
   const rows = await withClient(directUrl, async (client) => {
-    const { logins } = await setupOf(client, config);
-    const read = [config.dbSchemas, logins, PUBLICATION];
+    const { logins, publication } = await setupOf(client, config);
+    const read = [config.dbSchemas, logins, publication ?? PUBLICATION];
     return (await client.query<TableState>(tablesQuery, read)).rows;
   });
   const readable = rows.filter(({ isReadable }) => isReadable).length;

@@ -55,8 +55,8 @@ async function readServiceSetup(config: Config, url: string) {
       const read: ChangesRead = { missing, publication: PUBLICATION, isManaged: true };
       return { login, logins: [...logins, loginName(database, "service")], read };
     }
-    const { missing } = await findChanges(databaseDirectUrl || url, { schemas, changesUrl });
-    const read: ChangesRead = { missing, publication: PUBLICATION, isManaged: false };
+    const { missing, publication } = await findChanges(databaseDirectUrl || url, { schemas, changesUrl });
+    const read: ChangesRead = { missing, publication, isManaged: false };
     return { login, logins, read };
   });
 }

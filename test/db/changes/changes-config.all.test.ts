@@ -73,9 +73,14 @@ describe("with MIGRATE=off, changes", () => {
     expect((await owner.query("select from pg_publication")).rowCount).toBe(0);
   });
 
-  test("are read with the publication of a DBA", async () => {
+  test.each<[what: string, publication: string, other?: string]>([
+    ["of a DBA", "content_changes"],
+    ["of a DBA, and not with that of Supabase", "content_changes", "supabase_realtime"],
+    ["of Supabase, if it is the only one", "supabase_realtime"],
+  ])("are read with the publication %s", async (_what, publication, other) => {
     await owner.query("create table unpublished (id int primary key)");
-    await owner.query(`grant select on unpublished to ${name}_web; create publication content_changes for table notes`);
+    await owner.query(`grant select on unpublished to ${name}_web; create publication ${publication} for table notes`);
+    if (other) await owner.query(`create publication ${other} for table unpublished`);
     const service = await startForeign();
     await expect
       .poll(() => healthOf(service))
@@ -83,12 +88,12 @@ describe("with MIGRATE=off, changes", () => {
         state: "resting",
         slot: { temporary: true },
         publication: {
-          name: "content_changes",
+          name: publication,
           tables: 1,
-          refused: { '"public"."unpublished"': expect.stringContaining("alter publication content_changes add table") },
+          refused: { '"public"."unpublished"': expect.stringContaining(`alter publication ${publication} add table`) },
         },
       });
-    await owner.query("drop publication content_changes; drop table unpublished");
+    await owner.query("drop publication if exists content_changes, supabase_realtime; drop table unpublished");
   });
 
   test("are read with a publication of the login, to which the service adds what callers may read", async () => {
