@@ -117,7 +117,7 @@ const LOGIN_SETTINGS = `
   ) as settings
   order by name, "isOfDatabase" desc`;
 
-/** In order of precedence: the settings of the login in this database, those of the login, those that the function of PGRST_DB_PRE_CONFIG sets. */
+/** In order of precedence: the settings of the login in this database, those of the login, those of the pre-config function. */
 export async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
   const found = new Map<string, string>();
   await withClient(url, async (client) => {

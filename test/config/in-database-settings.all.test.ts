@@ -111,7 +111,7 @@ describe("at start, settings in the database", () => {
     expect(await started.get("plans")).toBe("404 PGRST205");
   });
 
-  test("of the role in this database take precedence over those of the role, and these over those of the function of PGRST_DB_PRE_CONFIG", async () => {
+  test("of the role in this database take precedence over those of the role, and these over those of the pre-config function", async () => {
     await set({ db_schemas: "api", db_max_rows: "2", jwt_aud: "" });
     await set({ db_max_rows: "1" }, `in database ${database.name}`);
     const started = await start({ PGRST_DB_PRE_CONFIG: "pre_config" });
