@@ -157,7 +157,7 @@ export function appliedPreferences(plan: Plan, preferences: Preferences, isEndCh
     ["handling", handling],
     ["timezone", timezone],
     ["read", isChange(plan) ? null : read],
-    ["max-affected", plan.maxAffected === null ? null : maxAffected],
+    ["max-affected", plan.maxAffected === null || handling !== "strict" ? null : maxAffected],
   ];
   return pairs
     .filter(([, value]) => value !== null)

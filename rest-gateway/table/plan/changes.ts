@@ -105,8 +105,12 @@ function changeOf({ preferences }: TableRequest, { table, format, maxBytes }: Ch
   return { table, format, maxAffected: null, maxBytes, representation };
 }
 
-const maxAffectedOf = ({ preferences }: TableRequest) =>
-  preferences.handling === "strict" ? preferences.maxAffected : null;
+/** More rows than `limit` are refused, because it says how many the client expects and not which. */
+function maxAffectedOf({ preferences, query }: TableRequest): number | null {
+  const preferred = preferences.handling === "strict" ? preferences.maxAffected : null;
+  const limit = query.parts.get("")?.limit ?? null;
+  return preferred !== null && limit !== null ? Math.min(preferred, limit) : (preferred ?? limit);
+}
 
 /**
  * All changed rows: the filters of the request choose the rows to change, not the rows to return. If no rows are returned,

@@ -133,6 +133,17 @@ describe("max-affected", () => {
     expect((await rest("items?id=eq.9", { ...GONE, prefer })).status).toBe(204);
   });
 
+  test.each([
+    ["PATCH", MUG],
+    ["DELETE", GONE],
+  ])("is the limit of a %s too", async (_, sent) => {
+    expect(await failure("items?id=gt.0&limit=2&order=id", sent)).toEqual([400, "PGRST124"]);
+    const prefer = "handling=strict, max-affected=3";
+    expect(await failure("items?id=gt.0&limit=2", { ...sent, prefer })).toEqual([400, "PGRST124"]);
+    expect(await names()).toEqual(["cup", "jug", "pot"]);
+    expect((await rest("items?id=gt.0&limit=3", sent)).status).toBe(204);
+  });
+
   test("has no effect with lenient handling, and for POST", async () => {
     expect((await rest("items?id=gt.0", { ...MUG, prefer: "max-affected=1" })).status).toBe(204);
     const prefer = "handling=strict, max-affected=1";
