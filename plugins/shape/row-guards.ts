@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { PgCodec } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-import { quoteName } from "../../db/catalog/catalog.ts";
+import { quoteName, type TableName } from "../../db/catalog/catalog.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 
 type Codec = PgCodec<any, any, any, any, any, any, any>;
@@ -10,18 +10,20 @@ type Codec = PgCodec<any, any, any, any, any, any, any>;
  * The text of a row has no names: if a column is dropped and another one is added before it is read, each value may become that of
  * another column. So it begins with a *guard*, the OID of its table and the highest number that a column has had: `16402.7(1,old)`.
  */
-export const guardOf = ({ extensions }: Codec): SQL =>
-  sql`(select concat(oid, '.', relnatts) from pg_catalog.pg_class where oid = ${sql.literal(quoteName(nameOf(extensions)))}::regclass)`;
+export const guardOf = (codec: Codec): SQL =>
+  sql`(select concat(oid, '.', relnatts) from pg_catalog.pg_class where oid = ${sql.literal(quoteName(nameOf(codec)))}::regclass)`;
 
 /** Clients do not know it, so what they send is not taken for a guard. */
 const MARK = `row_${randomBytes(8).toString("hex")}_`;
 const GUARD = new RegExp(`${MARK}([0-9a-f]+)\\.(\\d+)\\.(\\d+)`, "g");
 
 /** The text with a guard as a value of a statement, also within an array or JSON. A text without one stays as it is. */
-export const guarded = ({ extensions }: Codec, text: string): string =>
-  text.startsWith("(") ? text : `${MARK}${Buffer.from(quoteName(nameOf(extensions))).toString("hex")}.${text}`;
+export const guarded = (codec: Codec, text: string): string =>
+  text.startsWith("(") ? text : `${MARK}${Buffer.from(quoteName(nameOf(codec))).toString("hex")}.${text}`;
 
-function nameOf(extensions: Codec["extensions"]) {
+/** A domain has no columns of its own. */
+function nameOf({ domainOfCodec, extensions }: Codec): TableName {
+  if (domainOfCodec) return nameOf(domainOfCodec);
   const { schemaName: schema, name } = extensions!.pg!;
   return { schema, name };
 }

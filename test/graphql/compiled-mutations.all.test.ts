@@ -24,6 +24,7 @@ beforeAll(() =>
     comment on constraint samples_maker_id_fkey on public.samples is E'@notNull';
     create index on public.samples (maker_id);
     create type public.part as (label text, size int, weight numeric);
+    create domain public.sound as public.part check ((value).size > 0);
     create type public.outcome as (ok boolean, note text, sample public.samples, others public.samples[], part public.part, parts public.part[]);
     insert into public.makers values (1, 'Ada'), (2, E'"B"\\\\ é 😀'), (3, 'hidden');
     insert into public.samples values
@@ -35,7 +36,7 @@ beforeAll(() =>
 
     create table public.crates (
       id bigint primary key, name text not null check (name <> 'bad'), size int default 7, maker_id bigint references public.makers,
-      words text[], part public.part, added timestamptz default '2026-01-01'
+      words text[], part public.part, added timestamptz default '2026-01-01', sound public.sound, sounds public.sound[]
     );
     create index on public.crates (maker_id);
     create function public.leave_out() returns trigger language plpgsql as
@@ -193,6 +194,19 @@ test("random mutations answer byte for byte as Grafast does, with their errors, 
     { numRuns: samples(150), seed: 20_261_129 },
   );
   expect(statements).toBeGreaterThan(count / 4);
+});
+
+test("a domain over a row is read after a write", async () => {
+  await restore();
+  const part = "{ label size }";
+  const input = `{ sound: { label: "a", size: 1 }, sounds: [{ label: "b", size: 2 }, null] }`;
+  const request = { query: `mutation { updateCrate(id: 1, input: ${input}) { sound ${part} sounds ${part} } }` };
+  const first = await answer(request);
+  expect(JSON.parse(first).data.updateCrate).toEqual({
+    sound: { label: "a", size: 1 },
+    sounds: [{ label: "b", size: 2 }, null],
+  });
+  expect(await answerOfGrafast(request)).toBe(first);
 });
 
 test("mutations of the contract are one round trip, whatever rows of their result are read", async () => {
