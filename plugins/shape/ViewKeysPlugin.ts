@@ -19,7 +19,7 @@ export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin =>
   before: ["PgFakeConstraintsPlugin"],
   gather: {
     hooks: {
-      pgIntrospection_introspection(_info, { introspection }) {
+      pgIntrospection_introspection({ inflection }, { introspection }) {
         const { schemas } = catalog();
         const tableOf = ({ schema, name }: TableName) => schemas.get(schema)?.tables.get(name);
         // The catalog may have been read at another time, and parts of the database may be left out.
@@ -43,7 +43,7 @@ export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin =>
             for (const attribute of pgClass.getAttributes())
               if (view.columns.get(attribute.attname)?.isNullable) empty.add(attribute);
           }
-          const keys = foreignKeysOf(view, tableOf, has);
+          const keys = foreignKeysOf(view, tableOf, has, inflection);
           if (!tags.foreignKey && keys.length > 0) tags.foreignKey = keys;
         }
       },
@@ -59,6 +59,7 @@ function foreignKeysOf(
   view: Table,
   tableOf: (name: TableName) => Table | undefined,
   has: (table: TableName, columns: readonly string[]) => boolean,
+  inflection: GraphileBuild.Inflection,
 ): string[] {
   const keys = view.relationships.flatMap((relationship) => {
     if (relationship.kind !== "many-to-one" || !relationship.isOwner) return [];
@@ -68,7 +69,11 @@ function foreignKeysOf(
     const from = columns.map(([column]) => column);
     const to = columns.map(([, column]) => column);
     if (!has(view, from) || !has(target, to)) return [];
-    return [`(${from.join(",")}) references ${target.schema}.${target.name} (${to.join(",")})`];
+    // A column keeps its name: `author` beside `author_id`.
+    const isTaken = [...view.columns.keys()].some((column) => `${column}_id` === from.join());
+    const name = inflection.camelCase(`${inflection.singularize(target.name)}-by-${from}`);
+    const reference = `(${from}) references ${target.schema}.${target.name} (${to})`;
+    return [isTaken ? `${reference}|@fieldName ${name}` : reference];
   });
   // A view may show one foreign key twice.
   return [...new Set(keys)];

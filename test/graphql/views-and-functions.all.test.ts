@@ -30,7 +30,10 @@ beforeAll(async () => {
     create view public.film_titles with (security_invoker = true) as select id, upper(title) as name from public.films;
     create view public.film_labels with (security_invoker = true) as
       select fg.film_id, fg.genre_id, g.label from public.film_genres as fg join public.genres as g on g.id = fg.genre_id;
-    grant select on public.films, public.genres, public.film_genres, public.film_rivals, public.film_titles, public.film_labels
+    create view public.film_tags with (security_invoker = true) as
+      select fg.film_id, fg.genre_id, g.label as genre from public.film_genres as fg join public.genres as g on g.id = fg.genre_id;
+    grant select on
+      public.films, public.genres, public.film_genres, public.film_rivals, public.film_titles, public.film_labels, public.film_tags
       to anon, authenticated;
     grant insert on public.films to authenticated;
     create function public.films_initial(film public.films) returns text language sql stable return left(film.title, 1);
@@ -98,6 +101,14 @@ test("a foreign key of two columns is named after its table and columns, or as i
         assistant: { name: "Dan", assisted: [{ id: "7" }] },
       },
     });
+});
+
+test("a column of a view keeps its name, beside the row that its key refers to", async () => {
+  const { filmTags } = await data(
+    "{ filmTags(first: 1) { edges { node { genre genreByGenreId { label } film { title } } } } }",
+  );
+  const node = { genre: "horror", genreByGenreId: { label: "horror" }, film: { title: "Alien" } };
+  expect(filmTags.edges).toEqual([{ node }]);
 });
 
 test("a view has the key and the relationships of its tables", async () => {
