@@ -7,6 +7,7 @@ export const WHOLE: PublicationState = {
   publishesUpdates: true,
   publishesDeletes: true,
   publishesGenerated: true,
+  publishesRoots: true,
 };
 
 /**
@@ -112,6 +113,16 @@ export function creationOf(
   const generated = server >= 180_000 ? ", publish_generated_columns = stored" : "";
   const sql = `create publication ${quoteIfNeeded(name)} for table ${names.join(", ")} with (publish_via_partition_root${generated})`;
   return { sql: names.length === 0 ? null : sql, leftOut: failures.filter((failure) => failure !== null) };
+}
+
+/** The statement that publishes a table which can be. */
+export function additionOf(
+  { oid, name, relations }: Pick<TableState, "oid" | "name" | "relations">,
+  { name: publication, publishesRoots }: PublicationState,
+): string {
+  const hasPartitions = relations.every((relation) => relation.oid !== oid);
+  const change = hasPartitions && !publishesRoots ? "set (publish_via_partition_root = true)" : `add table ${name}`;
+  return `alter publication ${quoteIfNeeded(publication)} ${change}`;
 }
 
 /** What the log says of a table that is not published. */

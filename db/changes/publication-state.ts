@@ -53,6 +53,8 @@ export type PublicationState = {
   readonly publishesDeletes: boolean;
   /** Whether it has the values of stored generated columns; also true before PostgreSQL 18, where that does not matter. */
   readonly publishesGenerated: boolean;
+  /** Whether a table with partitions is published as itself; otherwise its partitions are. */
+  readonly publishesRoots: boolean;
 };
 
 /**
@@ -189,7 +191,7 @@ order by n.nspname, c.relname`;
 
 /** A publication as PublicationState. $1 is its name. */
 export const publicationQuery = `
-select pubname as name, pubupdate as "publishesUpdates", pubdelete as "publishesDeletes",
+select pubname as name, pubupdate as "publishesUpdates", pubdelete as "publishesDeletes", pubviaroot as "publishesRoots",
   current_setting('server_version_num')::integer < 180000 or to_jsonb(p) ->> 'pubgencols' = 's' as "publishesGenerated"
 from pg_catalog.pg_publication as p
 where pubname = $1`;

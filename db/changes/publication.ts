@@ -3,7 +3,7 @@ import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts"
 import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import type { Position, Start } from "./position.ts";
-import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
+import { additionOf, failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
 import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
 import { keyOf, PublishedTables } from "./published-tables.ts";
 import { feedGap } from "./reader.ts";
@@ -171,7 +171,7 @@ export class Publication {
     for (const table of found) {
       const reason = await this.#apply(table, state).catch((error: Error & { code?: string }) => {
         isLocked ||= error.code === LOCKED;
-        if (error.code === FORBIDDEN) return this.#adviceFor(table);
+        if (error.code === FORBIDDEN) return adviceFor(table, state);
         return error.code === LOCKED ? "another transaction has locked it: the service tries again" : error.message;
       });
       if (table.isReadable) reasons.set(keyOf(table), reason);
@@ -224,7 +224,7 @@ export class Publication {
   /** Returns why a table that callers may read is not published. */
   async #apply(table: TableState, state: PublicationState): Promise<string | null> {
     const { manager } = this.#options;
-    if (manager === "dba") return table.isPublished ? null : (failureOf(table, state) ?? this.#adviceFor(table));
+    if (manager === "dba") return table.isPublished ? null : (failureOf(table, state) ?? adviceFor(table, state));
     const plan = manager === "service" ? planReplicaIdentities(table) : (failureOf(table, state) ?? []);
     if (!table.isReadable || typeof plan === "string") {
       if (table.isPublished) await this.#publish(table, false);
@@ -236,9 +236,6 @@ export class Publication {
     if (!table.isPublished) await this.#publish(table, true);
     return null;
   }
-
-  #adviceFor = ({ name }: TableState): string =>
-    `a DBA can publish it: alter publication ${quoteIfNeeded(this.#options.name)} add table ${name}`;
 
   #publish({ oid, name }: TableState, isPublished: boolean): Promise<void> {
     const { manager, name: publication } = this.#options;
@@ -254,5 +251,8 @@ export class Publication {
     await this.#options.pool.query(text, [...values]);
   }
 }
+
+const adviceFor = (table: TableState, state: PublicationState): string =>
+  `a DBA can publish it: ${additionOf(table, state)}`;
 
 const isOf = (wanted: number) => (relation: { readonly oid: number }) => relation.oid === wanted;

@@ -1,7 +1,7 @@
 import type { ClientBase, Pool } from "pg";
 import { quoteIfNeeded } from "../../db/catalog/catalog.ts";
 import { lossOf } from "../../db/changes/lost-changes.ts";
-import { creationOf, type Obstacle, obstacleOf } from "../../db/changes/publication-plan.ts";
+import { additionOf, creationOf, type Obstacle, obstacleOf } from "../../db/changes/publication-plan.ts";
 import {
   type PublicationState,
   publicationQuery,
@@ -72,7 +72,7 @@ function findingsOf(table: TableState, publication: PublicationState): readonly 
   if (!isPublished) {
     if (!isReadable) return [];
     const reason = `the publication ${publication.name} leaves it out, so subscribers receive no changes`;
-    const add = `alter publication ${quoteIfNeeded(publication.name)} add table ${name}`;
+    const add = additionOf(table, publication);
     if (obstacle === null) return [find("changes-not-published", "note", reason, [add])];
     const statements = obstacle.isSql ? [obstacle.advice, add] : [];
     return [find("changes-not-published", "note", `${reason}; ${inWords(obstacle)}`, statements)];

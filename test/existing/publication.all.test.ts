@@ -77,6 +77,23 @@ test("tables that cannot be written while they are published, and operations tha
   );
 });
 
+test.each(["all tables", "table parcels"])(
+  "a publication for %s that has the partitions of a table gets the table by the statement that is named",
+  async (tables) => {
+    const { trackit } = await start(`
+      alter role trackit_api replication;
+      create table parcels (id int primary key) partition by range (id);
+      create table first_parcels partition of parcels default;
+      grant select on parcels to trackit_user;
+      create publication content_changes for ${tables}`);
+    const parcels = async () => (await changesOf(trackit)).publication.refused?.['"public"."parcels"'];
+    await expect.poll(parcels).toMatch(/^a DBA can publish it: alter publication content_changes /);
+    await trackit.database.owner.query((await parcels()).split(": ")[1]);
+    await trackit.database.owner.query("notify pgrst, 'reload schema'");
+    await expect.poll(parcels).toBe(undefined);
+  },
+);
+
 test("a table with partitions and no key, whose new partitions could not be written, is left out", async () => {
   const { trackit } = await start(`
     create table readings (at timestamptz not null, value int) partition by range (at);

@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from "pg";
 import { quoteIfNeeded, type Table } from "../../../db/catalog/catalog.ts";
-import { creationOf, obstacleOf } from "../../../db/changes/publication-plan.ts";
+import { additionOf, creationOf, obstacleOf, WHOLE } from "../../../db/changes/publication-plan.ts";
 import { type PublicationState, serverVersion, type TableState } from "../../../db/changes/publication-state.ts";
 import { inWords, readPublished, statementsOf } from "../changes.ts";
 import { type AskedEvent, stateOf } from "./asked-change.ts";
@@ -92,20 +92,14 @@ function publicationObstacles(setup: ChangesSetup, table: Table): readonly Obsta
     return [because(`${table.name} is temporary, or a partition: changes are those of its table`)];
   if (found.isPublished) return [];
   if (!found.isReadable) return [because("no role of callers may read it, so there would be no subscriber")];
-  const own = obstacleOf(found, state ?? { ...PUBLISHED, name: publication });
+  const own = obstacleOf(found, state ?? { ...WHOLE, name: publication });
   const repairs = own === null ? [] : [fixable(inWords(own), statementsOf(own))];
   if (isManaged)
     return repairs.length > 0 ? repairs : [because("the service has not published it yet: /health has the reason")];
-  if (state !== null)
-    return [
-      ...repairs,
-      fixable("it leaves the table out", [`alter publication ${quoteIfNeeded(publication)} add table ${found.name}`]),
-    ];
+  if (state !== null) return [...repairs, fixable("it leaves the table out", [additionOf(found, state)])];
   const { sql } = creationOf(tables, { name: publication, server });
   return [...repairs, fixable("the publication does not exist", sql === null ? [] : [sql])];
 }
-
-const PUBLISHED = { publishesUpdates: true, publishesDeletes: true, publishesGenerated: true };
 
 /** An obstacle with the statements that remove it. */
 export const fixable = (reason: string, statements: readonly string[]): Obstacle => ({
