@@ -27,7 +27,8 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (error instanceof Problem) return error;
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
-  if (isSyntaxOfValue(raised)) return problem("invalid value", { message: raised.message, cause: error });
+  if (isSyntaxOfValue(raised) || isUnmatchable(raised))
+    return problem("invalid value", { message: raised.message, cause: error });
   if (isUnpopulated(raised))
     return problem("view without data", { message: raised.message, hint: raised.hint, cause: error });
   if (isUnfitKey(raised)) return problem("unfit key", { cause: error });
@@ -81,6 +82,10 @@ export function retryAfterOf({ code, message }: DatabaseErrorLike): number | und
 /** A value with a syntax of its own, such as a tsquery or the name of a table. A syntax error in SQL has a position, or is in a function. */
 const isSyntaxOfValue = (error: DatabaseErrorLike) =>
   (error.code === "42601" || error.code === "42602") && error.position === undefined && !isInCode(error);
+
+/** A pattern, for a column whose collation has no such operator. */
+const isUnmatchable = (error: DatabaseErrorLike) =>
+  error.code === "0A000" && error.message.startsWith("nondeterministic collations") && !isInCode(error);
 
 /** A materialized view that was created `with no data`. Functions may raise the code too, with a message that is not for clients. */
 export const isUnpopulated = ({ code, routine }: DatabaseErrorLike) =>

@@ -67,6 +67,8 @@ const REGULAR_EXPRESSIONS: Readonly<Record<string, Operator>> = {
   ),
 };
 
+const MAC_ADDRESSES: ReadonlySet<PgCodec> = new Set<PgCodec>([TYPES.macaddr, TYPES.macaddr8]);
+
 const matchesPath: Operator = {
   description: 'The SQL/JSON path finds an item: `$.size ? (@ > 5)`, `$.tags[*] ? (@ == "sql")`.',
   resolveInputCodec: () => TYPES.text,
@@ -129,6 +131,12 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
       GraphQLInputObjectType(config, _build, { scope }) {
         if (!scope.pgConnectionFilterOperators) return config;
         return { ...config, extensions: { ...config.extensions, hasOperators: true } };
+      },
+      GraphQLInputObjectType_fields(fields, _build, { scope }) {
+        const [codec] = scope.pgConnectionFilterOperators?.pgCodecs ?? [];
+        if (!codec || !MAC_ADDRESSES.has(codec.domainOfCodec ?? codec)) return fields;
+        // The plugin gives it those of networks.
+        return Object.fromEntries(Object.entries(fields).filter(([name]) => !name.startsWith("contain")));
       },
       GraphQLInputObjectType_fields_field(field, _build, { scope }) {
         const { apply } = field.extensions?.grafast ?? (field as any);
