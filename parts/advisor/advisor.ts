@@ -100,7 +100,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     await client.query(`set local search_path = ''; set local jit = off; ${SHORT_LOCK_TIMEOUT}`);
     const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
     for (const { name: rule, level, sql } of rules) {
-      const text = `with ${common} select * from (${sql}) as finding order by object`;
+      const text = `with ${common} select * from (${sql}) as finding order by object`.replaceAll("…", BLANK);
       const { rows } = await client.query<Row>(text, [schemas, callers, logins]).catch((error: DatabaseError) => {
         throw /^(22|42)/.test(error.code ?? "") ? new ConfigError(`the rule ${rule}: ${error.message}`) : error;
       });
@@ -110,7 +110,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
           : rows;
       const pick = ({ level: own = level, object, comment, reason, fix }: Row): Finding => ({
         ...{ rule, level: own, object, comment, reason },
-        fix: fix?.replace(COMMENT, onOneLine) ?? null,
+        fix: fix?.replaceAll(BLANK, "…").replace(COMMENT, onOneLine) ?? null,
       });
       found.push(...kept.map(pick));
     }
@@ -126,6 +126,9 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
 
 /** What a rule selects. */
 type Row = Omit<Finding, "rule" | "level"> & { readonly level?: Level };
+
+/** Stands for … in SQL: not every encoding of a database has that character. */
+const BLANK = "\u0001";
 
 /** The text of `comment on … is '…'`. */
 const COMMENT = /(?<= is +)E?'(?:[^']|'')*'/g;

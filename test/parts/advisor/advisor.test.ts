@@ -1,5 +1,5 @@
 import { resolvePreset } from "graphile-config";
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Finding } from "../../../db/findings/finding.ts";
 import { advise, parseAcceptances, readRules } from "../../../parts/advisor/advisor.ts";
 import { grouped } from "../../../parts/advisor/grouped.ts";
@@ -37,6 +37,17 @@ test("our own database has no findings but those that it accepts", async () => {
     'policy-always-true: policy "everyone may sign up" on public.users',
   ]);
   expect(accepted.every(({ because }) => because.length > 10)).toBe(true);
+});
+
+test("a database whose encoding is not UTF8 has findings too", async () => {
+  const { owner, drop } = await createTestDatabase(undefined, "template0 encoding 'LATIN1' locale 'C'");
+  onTestFinished(drop);
+  await owner.query(
+    "create schema shop; create table shop.größen (größe int check (größe > 0)); grant select on shop.größen to anon",
+  );
+  const { findings } = await advise(owner, { schemas: ["shop"], logins: [], roles: ROLES });
+  const fix = findings.find(({ rule }) => rule === "check-without-message")!.fix;
+  expect(fix).toContain(`comment on constraint … on shop."größen" is '…';`);
 });
 
 /** Tables with row-level security that anonymous callers read. */
