@@ -217,6 +217,19 @@ test("volatile functions are mutations, stable ones queries", async () => {
   expect(await errors("mutation { filmCount }")).toEqual([expect.stringMatching(/^VALIDATION_ERROR/)]);
 });
 
+test("a function takes the place of the generated field of its name", async () => {
+  await sql(`
+    create table public.moons (id bigint primary key);
+    create function public.moon(id bigint) returns text language sql stable return 'a moon';
+    create function public.create_moon() returns text language sql volatile return 'created';
+    grant select, insert, delete on public.moons to anon;
+    grant execute on function public.moon, public.create_moon to anon;
+    notify pgrst, 'reload schema'`);
+  const query = "{ moon(id: 1) moons { totalCount } }";
+  await expect.poll(async () => (await gql(query)).data, POLL).toEqual({ moon: "a moon", moons: { totalCount: 0 } });
+  expect(await data("mutation { createMoon deleteMoon(id: 1) }")).toEqual({ createMoon: "created", deleteMoon: false });
+});
+
 test("a volatile function that returns a set is a mutation that returns a list", async () => {
   await sql(`
     create function public.add_films(first bigint, titles text[]) returns setof public.films language sql volatile
