@@ -54,21 +54,30 @@ export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin =>
   },
 });
 
-/** `(author_id) references public.users (id)`. References to other views would repeat those to tables. */
+/**
+ * `(author_id) references public.users (id)`. A view takes the place of a table that is not served: one of the same schema, and of several
+ * only the one with the name of the column.
+ */
 function foreignKeysOf(
   view: Table,
   tableOf: (name: TableName) => Table | undefined,
   has: (table: TableName, columns: readonly string[]) => boolean,
   inflection: GraphileBuild.Inflection,
 ): string[] {
-  const keys = view.relationships.flatMap((relationship) => {
+  const references = view.relationships.flatMap((relationship) => {
     if (relationship.kind !== "many-to-one" || !relationship.isOwner) return [];
     const { target, columns } = relationship;
     const isTable = ["table", "partitioned table"].includes(tableOf(target)?.kind ?? "");
-    if (!isTable || !arePlain([target.schema, target.name, ...columns.flat()])) return [];
+    if (!isTable && target.schema !== view.schema) return [];
+    if (!arePlain([target.schema, target.name, ...columns.flat()])) return [];
     const from = columns.map(([column]) => column);
     const to = columns.map(([, column]) => column);
-    if (!has(view, from) || !has(target, to)) return [];
+    return has(view, from) && has(target, to) ? [{ isTable, target, from, to }] : [];
+  });
+  const keys = references.flatMap(({ isTable, target, from, to }) => {
+    const alike = references.filter((other) => `${other.from}` === `${from}`);
+    const isNamed = `${inflection.singularize(target.name)}_id` === from.join();
+    if (!isTable && alike.length > 1 && (!isNamed || alike.some((other) => other.isTable))) return [];
     // A column keeps its name: `author` beside `author_id`.
     const isTaken = [...view.columns.keys()].some((column) => `${column}_id` === from.join());
     const name = inflection.camelCase(`${inflection.singularize(target.name)}-by-${from}`);

@@ -128,6 +128,24 @@ test("a view has the key and the relationships of its tables", async () => {
   ]);
 });
 
+test("a view refers to the view of a table that is not served", async () => {
+  await sql(`
+    create schema vault;
+    create table vault.poets (id bigint primary key, name text not null);
+    create table vault.poems (id bigint primary key, poet_id bigint not null references vault.poets, title text not null);
+    insert into vault.poets values (1, 'Sappho'), (2, 'hidden');
+    insert into vault.poems values (1, 1, 'Ode'), (2, 2, 'Elegy');
+    create view public.poets as select id, name from vault.poets where name <> 'hidden';
+    create view public.poems as select id, poet_id, title from vault.poems;
+    create view public.bards as select id, name from vault.poets;
+    grant select on public.poets, public.poems, public.bards to anon;
+    notify pgrst, 'reload schema'`);
+  const query = "{ poems { edges { node { title poet { name } } } } poets { edges { node { poems { title } } } } }";
+  const poems = [{ node: { title: "Ode", poet: { name: "Sappho" } } }, { node: { title: "Elegy", poet: null } }];
+  const expected = { poems: { edges: poems }, poets: { edges: [{ node: { poems: [{ title: "Ode" }] } }] } };
+  await expect.poll(async () => (await gql(query)).data, POLL).toEqual(expected);
+});
+
 test("a view that Postgres can write has mutations of one and of many rows", async () => {
   await sql(`
     create view public.own_films with (security_invoker = true) as select id, title, owner_id from public.films where owner_id = 1;
