@@ -29,8 +29,11 @@ export const AUTH_SESSION: Form<SessionAnswer> = {
       ...{ email: user.email, phone: "", app_metadata: user.app_metadata, user_metadata: user.user_metadata },
       ...{ aal: `aal${aal}`, amr: methods, session_id: session, is_anonymous: user.is_anonymous },
     };
-    const isLimited = account.hasFactor && aal === 1 && valuesOf(settings, SUPABASE_AUTH).mfaAal1 === "limited";
-    const pair = tokens.issuePair({ ...account, claims }, { session, signedInAt, refreshToken: secret, isLimited });
+    const isProved = !account.hasFactor || aal === 2;
+    const isLimited = !isProved && valuesOf(settings, SUPABASE_AUTH).mfaAal1 === "limited";
+    // Without the second factor, no sign-in is recent: the password alone would add keys and passkeys.
+    const proof = { session, refreshToken: secret, isLimited, ...(isProved && { signedInAt }) };
+    const pair = tokens.issuePair({ ...account, claims }, proof);
     return {
       access_token: pair.accessToken,
       token_type: "bearer",

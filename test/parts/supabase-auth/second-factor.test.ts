@@ -68,5 +68,15 @@ describe("with MFA_AAL1=full", () => {
     expect(claimsOf(data.session!.access_token)).toMatchObject({ aal: "aal1", role: "authenticated" });
     expect((await full.from("articles").insert({ title: "On looms", content: "x" })).error).toBeNull();
     expect(failureOf(await full.auth.updateUser({ data: { a: 1 } }))).toEqual([401, "insufficient_aal"]);
+    const changes = {
+      ...{ "POST /auth/keys": { name: "cron" }, "POST /auth/email": { email: "else@test.example" } },
+      ...{ "POST /auth/passkeys/options": {}, "POST /api/mfa/disable": { password: PASSWORD } },
+    };
+    for (const [path, body] of Object.entries(changes)) {
+      const { status, json } = await send(path, { token: data.session!.access_token, body });
+      expect([path, status, json.error?.code]).toEqual([
+        ...[path, 401, path === "POST /api/mfa/disable" ? "MFA_REQUIRED" : "PASSWORD_REQUIRED"],
+      ]);
+    }
   });
 });
