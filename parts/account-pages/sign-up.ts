@@ -18,8 +18,7 @@ import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, refuseUser } from "../../rest-gateway/auth/problem.ts";
-import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
-import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
+import { isSignupOpen, signUp } from "../../rest-gateway/auth/registration.ts";
 import { EMAIL } from "./account-form.ts";
 import { SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
@@ -39,19 +38,11 @@ export async function showSignUp(visit: Visit): Promise<void> {
 /** `POST /auth/sign-up`: creates the account, and signs the user in unless the e-mail has to be confirmed first. */
 export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
   requireOpen(visit);
-  const { auth, request, response, client, returnTo } = visit;
+  const { auth, response, client, returnTo } = visit;
   try {
     const { password, ...fields } = read(auth, form);
-    const languages = languagesOf(request.headers["accept-language"]);
-    const user = { fields, username: null, isByOperator: false, languages };
-    const id = await auth.registration.register(user, password, client).catch(refuseUser);
-    // The same for an e-mail that is taken.
-    if (auth.settings.emailConfirm === "required") {
-      const mails = mailsIn(auth);
-      mails.markBrowser(visit, id);
-      return response.redirect(303, mails.doneUrl(auth, "confirm-sent", returnTo));
-    }
-    const account = (await auth.repository.accountOf(id!))!;
+    const { account } = await signUp(visit, { fields, username: null }, password).catch(refuseUser);
+    if (account === null) return response.redirect(303, mailsIn(auth).doneUrl(auth, "confirm-sent", returnTo));
     await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);
   } catch (error) {
     sendSignUp(visit, stateAfter(error, form));

@@ -4,7 +4,7 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { issue, rotate } from "../../rest-gateway/auth/issue.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { inOneSentence } from "../../rest-gateway/auth/passwords.ts";
-import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
+import { signUp as register } from "../../rest-gateway/auth/registration.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
@@ -17,7 +17,7 @@ import { findUserOf, insertAnonymous } from "./users.ts";
  * without a session, the same for an e-mail that is taken.
  */
 export async function signUp(call: AuthCall): Promise<SessionAnswer | UnconfirmedUser> {
-  const { auth, request, client } = call;
+  const { auth, request } = call;
   const sent = await readAuthBody(request, auth.limits, SignUp);
   const { email, phone, password, data } = sent;
   if (phone) throw problem("phones off");
@@ -29,15 +29,9 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const metadata = data ?? {};
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const fields = { name: nameOf(address, metadata), email: address };
-  const languages = languagesOf(request.headers["accept-language"]);
-  const user = { fields, username: null, metadata, isByOperator: false, languages };
-  const destination = destinationIn(call, "signup", sent);
-  const id = await auth.registration.register({ ...user, destination }, password, client).catch(refuseSignUp);
-  if (auth.settings.emailConfirm === "required") {
-    auth.mails?.markBrowser(call, id);
-    return unconfirmed(call, id, address, metadata);
-  }
-  return issue(call, { account: (await auth.repository.accountOf(id!))! }, AUTH_SESSION);
+  const user = { fields, username: null, metadata, destination: destinationIn(call, "signup", sent) };
+  const { id, account } = await register(call, user, password).catch(refuseSignUp);
+  return account === null ? unconfirmed(call, id, address, metadata) : issue(call, { account }, AUTH_SESSION);
 }
 
 /** A user without an e-mail, who is signed in and cannot sign in again. */

@@ -27,7 +27,6 @@ import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
 import type { Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
-import { isSignupOpen, Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { ReturnUrls } from "./return-urls.ts";
 import { SameOriginCheck } from "./same-origin.ts";
@@ -78,7 +77,6 @@ export type BoundAuth = {
   readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
   readonly signIn: SignIn;
-  readonly registration: Registration;
   readonly secondFactor: SecondFactor;
   readonly enrolment: Enrolment;
   /** Null where no part brings them. */
@@ -180,7 +178,6 @@ export function createAuth({
       sessionRows: new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS }),
       keys: new KeyRepository(functions),
       signIn: new SignIn({ confirms, passwords, throttle, repository, tokens, secondFactor, passkeys }),
-      registration: new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) }),
       enrolment: new Enrolment({ ...factor, issuer: new URL(url).hostname, forget }),
       adminUsers: new AdminUsers(functions, serviceDatabase),
       sessions: new Sessions(store.sessions, sender),

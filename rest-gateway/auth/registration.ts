@@ -1,10 +1,12 @@
 import type { Config } from "../../config/config.ts";
+import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
+import { languagesOf } from "../conventions/languages.ts";
+import type { Auth } from "./auth.ts";
 import type { Destination } from "./mail/mails.ts";
-import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";
-import type { AuthRepository } from "./repository.ts";
-import type { Client, Throttle } from "./throttle.ts";
+import type { Call } from "./route.ts";
+import type { Client } from "./throttle.ts";
 
 /** The fields of a new user, and the username. A user without a username signs in with the e-mail. */
 export type NewUser = {
@@ -19,54 +21,53 @@ export type NewUser = {
   readonly destination?: Destination;
 };
 
-export type RegistrationOptions = {
-  readonly repository: AuthRepository;
-  readonly hashing: PasswordHashing;
-  readonly throttle: Throttle;
-  /** Whether only operators add users. */
-  readonly isClosed: boolean;
-};
-
 /** Whether everyone may create users. */
 export const isSignupOpen = ({ signup }: Pick<Config, "signup">): boolean =>
   signup === "open" || signup === "anonymous";
 
-/** Creates users with an account, up to a limit per network. */
-export class Registration {
-  readonly #options: RegistrationOptions;
+/** `account` is null if the e-mail must be confirmed first, and so is `id` if it is taken: the response is the same. */
+type SignedUp =
+  | { readonly id: string; readonly account: Account }
+  | { readonly id: string | null; readonly account: null };
 
-  constructor(options: RegistrationOptions) {
-    this.#options = options;
-  }
+export type SignUpCall = Pick<Call, "request" | "response" | "client"> & { readonly auth: Auth };
 
-  /**
-   * Creates a user and the account in one transaction, and returns the id of the user, or null as the repository does. The caller has checked the password;
-   * the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503, and with an internal error if
-   * a grant is missing.
-   */
-  register(user: NewUser, password: string, client: Client): Promise<string | null> {
-    return this.#options.hashing.inPlace(client, () => this.#register(user, password, client));
-  }
+/** Creates a user who signs up, for all routes and pages. Rejects as `register` does. */
+export async function signUp(
+  call: SignUpCall,
+  user: Omit<NewUser, "isByOperator" | "languages">,
+  password: string,
+): Promise<SignedUp> {
+  const { auth, request, client } = call;
+  const languages = languagesOf(request.headers["accept-language"]);
+  const id = await register(auth, { ...user, isByOperator: false, languages }, password, client);
+  if (auth.settings.emailConfirm !== "required") return { id: id!, account: (await auth.repository.accountOf(id!))! };
+  auth.mails?.markBrowser(call, id);
+  return { id, account: null };
+}
 
-  async #register(user: NewUser, password: string, client: Client): Promise<string | null> {
-    const { repository, isClosed } = this.#options;
+/**
+ * Creates a user and the account in one transaction, up to a limit per network, and returns the id of the user, or null as the repository
+ * does. The caller has checked the password; the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503,
+ * and with an internal error if a grant is missing.
+ */
+export const register = (auth: Auth, user: NewUser, password: string, client: Client): Promise<string | null> =>
+  auth.hashing.inPlace(client, async () => {
+    const { repository, settings } = auth;
     // The database checks it again; here, before the password is hashed.
-    if (isClosed && !user.isByOperator) throw problem("sign-up closed");
-    const hash = await this.#hash(password, client);
-    const userId = await repository.register(user, hash).catch((error) => {
+    if (!isSignupOpen(settings) && !user.isByOperator) throw problem("sign-up closed");
+    const userId = await repository.register(user, await hashOf(auth, password, client)).catch((error) => {
       throw withMissingGrant(error, `the hook new_user gets ${Object.keys(user.fields).join(", ")} and`);
     });
     const event = userId === null ? "registration_repeated" : "registered";
     await repository.note({ event, userId, address: client.address });
     return userId;
-  }
+  });
 
-  /** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
-  async #hash(password: string, client: Client): Promise<string> {
-    const { hashing, throttle } = this.#options;
-    const attempt = await throttle.reserveRegistration(client);
-    const hash = await throttle.guard(attempt, hashing.hash(password, client));
-    await throttle.settle(attempt, true);
-    return hash;
-  }
+/** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
+async function hashOf({ hashing, throttle }: Auth, password: string, client: Client): Promise<string> {
+  const attempt = await throttle.reserveRegistration(client);
+  const hash = await throttle.guard(attempt, hashing.hash(password, client));
+  await throttle.settle(attempt, true);
+  return hash;
 }

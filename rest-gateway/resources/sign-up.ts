@@ -10,9 +10,8 @@ import { type Account, callerOfAccount } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import { issue, TOKENS } from "../auth/issue.ts";
-import type { NewUser } from "../auth/registration.ts";
+import { type NewUser, register, signUp } from "../auth/registration.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
-import { languagesOf } from "../conventions/languages.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
@@ -32,8 +31,8 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   const runner = new Runner(options);
   // Then no response may tell whether an e-mail is taken, so the database is not asked for further faults.
   const confirms = options.auth.settings.emailConfirm === "required";
-  return async ({ auth, request: sent, response, client }) => {
-    const { address, signal } = client;
+  return async (call) => {
+    const { request: sent, response, client } = call;
     const caller = anonymous(anonymousRole);
     const text = textOf(sent, await readBytes(sent, limits.bodyLimit), options);
     const context = contextOfExchange(exchangeOf(sent), text.path, caller);
@@ -52,21 +51,19 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
         resourceProblem(error, { request, isAnonymous: false, role: anonymousRole, catalog: catalog.current }) ?? error
       );
     };
-    const languages = languagesOf(sent.headers["accept-language"]);
-    const newAccount = { request, identity, address, languages };
-    if (confirms) {
-      // The same statements and the same response for an e-mail that is taken.
-      const id = await register(newAccount, auth, runner).catch(fail);
-      auth.mails?.markBrowser({ auth, request: sent, response }, id as string | null);
+    const explain = explaining(request, identity, runner, confirms);
+    const signedUp = await signUp(call, newUserOf(request, identity), request.account.password)
+      .catch(explain)
+      .catch(fail);
+    const { id, account } = signedUp;
+    if (account === null) {
       response.status(202).json({ message: "an e-mail to confirm the address is on its way: sign in after that" });
       return;
     }
-    const created = (await createAccount(newAccount, auth, runner).catch(fail))!;
-    const { id } = created.account;
-    const result = await readCreated(created, runner, signal).catch(fail);
+    const result = await readCreated(createdAs(account, request, identity), runner, client.signal).catch(fail);
     const user =
       result === null ? { [request.resource.key.name]: id } : JSON.parse(result.rows[0]![RESULT.body]!.toString());
-    const pair = await issue({ auth, request: sent, response, client }, { account: created.account }, TOKENS);
+    const pair = await issue(call, { account }, TOKENS);
     response.location(locationOf(request, id));
     return { user, ...pair };
   };
@@ -114,36 +111,38 @@ export type CreatedAccount = {
  * or an operator tries the request, and with the errors of `Runner.run`.
  */
 export async function createAccount(
-  newAccount: NewAccount,
+  { request, identity, address, languages }: NewAccount,
   auth: Auth,
   runner: Runner,
 ): Promise<CreatedAccount | null> {
-  const { request, identity } = newAccount;
-  const id = await register(newAccount, auth, runner);
-  if (id === null) return null;
+  const isByOperator = OPERATORS.includes(identity.caller.role);
+  const user = { ...newUserOf(request, identity), isByOperator, languages };
+  const confirms = auth.settings.emailConfirm === "required";
+  const registering = register(auth, user, request.account!.password, { address });
+  const id = await registering.catch(explaining(request, identity, runner, confirms));
+  return id === null ? null : createdAs((await auth.repository.accountOf(id))!, request, identity);
+}
+
+function createdAs(account: Account, request: ResourceRequest, identity: Identity): CreatedAccount {
   const operation = { kind: "read", key: { id: 0, parent: null } } as const;
-  const created = (await auth.repository.accountOf(id))!;
   return {
-    request: { ...request, operation, values: [id], shape: `made ${request.shape}` },
-    identity: { ...identity, caller: callerOfAccount(created, null) },
-    account: created,
+    request: { ...request, operation, values: [account.id], shape: `made ${request.shape}` },
+    identity: { ...identity, caller: callerOfAccount(account, null) },
+    account,
   };
 }
 
-/** Returns the id of the new user; null as createAccount does. */
-async function register(
-  { request, identity, address, languages }: NewAccount,
-  { registration, settings }: Auth,
-  runner: Runner,
-): Promise<string | null> {
+function newUserOf(request: ResourceRequest, identity: Identity): Pick<NewUser, "fields" | "username"> {
   if (identity.request.operator !== undefined) throw problem("no accounts by console");
-  const isByOperator = OPERATORS.includes(identity.caller.role);
-  const { username, password } = request.account!;
-  const user = { fields: fieldsOf(request), username, isByOperator, languages };
-  return registration.register(user, password, { address }).catch(async (error) => {
-    throw settings.emailConfirm === "required" ? error : await runner.explained(error, request, identity);
-  });
+  return { fields: fieldsOf(request), username: request.account!.username };
 }
+
+/** Rejects with the further faults of the request too, unless no response may tell whether an e-mail is taken. */
+const explaining =
+  (request: ResourceRequest, identity: Identity, runner: Runner, confirms: boolean) =>
+  async (error: unknown): Promise<never> => {
+    throw confirms ? error : await runner.explained(error, request, identity);
+  };
 
 /** The hooks of the application see the names of the fields, as in other sign-ups, whatever the columns are called. */
 function fieldsOf({ resource, body }: ResourceRequest): NewUser["fields"] {
