@@ -228,34 +228,46 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(reset_factor.address), ''), true);
   perform auth_private.require_operator(reset_factor.user_id);
-  if not auth_private.reset_factor(reset_factor.user_id, reset_factor.id) then return false; end if;
-  perform auth_api.note_event('mfa_disabled', reset_factor.user_id, address, '{"by": "operator"}', now());
+  perform from auth_private.accounts as a
+  where a.user_id = reset_factor.user_id
+  for no key update;
+  if not auth_private.delete_factors(
+    reset_factor.user_id,
+    array(
+      select f.id
+      from (
+        select f.id, f.user_id from auth_private.factors as f
+        union all
+        select p.id, p.user_id from auth_private.passkeys as p
+      ) as f
+      where f.user_id = reset_factor.user_id
+        and (reset_factor.id is null or f.id = reset_factor.id)),
+    '{"by": "operator"}',
+    now())
+  then return false; end if;
+  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, now());
   return true;
 end $$;
 
 comment on function auth_api.reset_factor(auth.user_id, uuid, inet) is $$
-Removes a second factor of a user, or all of them if the id is null, and ends all sign-ins if it was enabled; otherwise
-false.
+Removes a lost second factor of a user, or all of them if the id is null, without a code, and ends all sign-ins if it
+was enabled; otherwise false.
 $$;
 
 create or replace function auth_api.delete_passkey(user_id auth.user_id, id uuid, address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
-declare detail jsonb;
 begin
   perform set_config('request.address', coalesce(host(delete_passkey.address), ''), true);
   perform auth_private.require_operator(delete_passkey.user_id);
   perform from auth_private.accounts as a
   where a.user_id = delete_passkey.user_id
   for no key update;
-  select jsonb_build_object('by', 'operator', 'name', p.name)
-  into detail
-  from auth_private.passkeys as p
-  where p.id = delete_passkey.id
-    and p.user_id = delete_passkey.user_id;
-  if not found then return false; end if;
-
-  perform auth_private.delete_factors(delete_passkey.user_id, array[delete_passkey.id]);
+  if not exists (
+      select from auth_private.passkeys as p where p.id = delete_passkey.id and p.user_id = delete_passkey.user_id)
+    or not auth_private.delete_factors(
+      delete_passkey.user_id, array[delete_passkey.id], '{"by": "operator"}', delete_passkey.now)
+  then return false; end if;
   -- They may have begun with this one.
   perform auth_private.end_sessions(
     array(
@@ -267,11 +279,6 @@ begin
     delete_passkey.now);
   -- The others may have proved it.
   perform auth_private.lower_sessions(delete_passkey.user_id, null);
-  perform auth_api.note_event('passkey_removed', delete_passkey.user_id, address, detail, delete_passkey.now);
-  if not auth_private.has_factor(delete_passkey.user_id) then
-    perform auth_api.note_event(
-      'mfa_disabled', delete_passkey.user_id, address, '{"by": "operator"}', delete_passkey.now);
-  end if;
   return true;
 end $$;
 

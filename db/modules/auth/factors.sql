@@ -204,9 +204,14 @@ end $$;
 comment on function auth_api.replace_backup_codes(auth.user_id, text, jsonb, bytea[], inet, timestamptz) is
   'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
 
-create or replace function auth_private.delete_factors(user_id auth.user_id, ids uuid[]) returns boolean
+create or replace function auth_private.delete_factors(
+  user_id auth.user_id, ids uuid[], detail jsonb, now timestamptz)
+returns boolean
 language plpgsql volatile set search_path = '' as $$
-declare enabled integer;
+declare
+  address constant inet := nullif(current_setting('request.address', true), '')::inet;
+  apps integer;
+  removed text;
 begin
   with deleted as (
     delete from auth_private.factors as f
@@ -215,28 +220,33 @@ begin
     returning f.enabled_at
   )
   select count(d.enabled_at)
-  into enabled
+  into apps
   from deleted as d;
 
-  with deleted as (
+  for removed in
     delete from auth_private.passkeys as p
     where p.user_id = delete_factors.user_id
       and p.id = any (ids)
-    returning p.id
-  )
-  select enabled + count(*)
-  into enabled
-  from deleted;
+    returning p.name
+  loop
+    perform auth_api.note_event(
+      'passkey_removed', delete_factors.user_id, address, detail || jsonb_build_object('name', removed),
+      delete_factors.now);
+  end loop;
+  if apps = 0 and removed is null then return false; end if;
 
+  if apps > 0 or not auth_private.has_factor(delete_factors.user_id) then
+    perform auth_api.note_event('mfa_disabled', delete_factors.user_id, address, detail, delete_factors.now);
+  end if;
   delete from auth_private.backup_codes as c
   where c.user_id = delete_factors.user_id
     and not auth_private.has_factor(delete_factors.user_id);
-  return enabled > 0;
+  return true;
 end $$;
 
-comment on function auth_private.delete_factors(auth.user_id, uuid[]) is $$
-Deletes these apps and passkeys of a user, and the backup codes with the last second factor. False if none of them was
-enabled. The caller has locked the account.
+comment on function auth_private.delete_factors(auth.user_id, uuid[], jsonb, timestamptz) is $$
+Deletes these apps and passkeys of a user, and the backup codes with the last second factor, and records it with this
+detail. False if none of them was enabled. The caller has locked the account, and set request.address.
 $$;
 
 create or replace function auth_private.is_unconfirmed(user_id auth.user_id) returns boolean
@@ -279,27 +289,25 @@ create or replace trigger _300_factors after update on auth_private.accounts
   for each row when (old.email_confirmed_at is null and new.email_confirmed_at is not null)
   execute function auth_private.confirm_factors();
 
-create or replace function auth_private.drop_unconfirmed_factors(user_id auth.user_id, address inet, now timestamptz)
-returns void
-language plpgsql volatile set search_path = '' as $$
-declare
-  ids constant uuid[] := array(
-    select f.id
-    from auth_private.factors as f
-    where f.user_id = drop_unconfirmed_factors.user_id
-      and f.is_unconfirmed
-    union all
-    select p.id
-    from auth_private.passkeys as p
-    where p.user_id = drop_unconfirmed_factors.user_id
-      and p.is_unconfirmed);
-begin
-  if not auth_private.delete_factors(drop_unconfirmed_factors.user_id, ids) then return; end if;
-  perform auth_api.note_event(
-    'mfa_disabled', drop_unconfirmed_factors.user_id, address, '{"by": "e-mail"}', drop_unconfirmed_factors.now);
-end $$;
+create or replace function auth_private.drop_unconfirmed_factors(user_id auth.user_id, now timestamptz) returns void
+language sql volatile set search_path = '' as $$
+  select auth_private.delete_factors(
+    drop_unconfirmed_factors.user_id,
+    array(
+      select f.id
+      from auth_private.factors as f
+      where f.user_id = drop_unconfirmed_factors.user_id
+        and f.is_unconfirmed
+      union all
+      select p.id
+      from auth_private.passkeys as p
+      where p.user_id = drop_unconfirmed_factors.user_id
+        and p.is_unconfirmed),
+    '{"by": "e-mail"}',
+    drop_unconfirmed_factors.now)
+$$;
 
-comment on function auth_private.drop_unconfirmed_factors(auth.user_id, inet, timestamptz) is $$
+comment on function auth_private.drop_unconfirmed_factors(auth.user_id, timestamptz) is $$
 Removes the second factors that were enabled before the e-mail was confirmed, because its owner has shown up without
 them.
 $$;
@@ -332,24 +340,13 @@ declare
       and f.enabled_at is not null
     order by f.secret = decode(sent ->> 'secret', 'hex') desc nulls last, f.enabled_at
     limit 1));
-  passkey constant jsonb := (
-    select jsonb_build_object('name', p.name)
-    from auth_private.passkeys as p
-    where p.id = removed
-      and p.user_id = disable_factor.user_id);
 begin
   if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
   perform set_config('request.address', coalesce(host(disable_factor.address), ''), true);
-  if not auth_private.delete_factors(disable_factor.user_id, array[removed]) then
+  if not auth_private.delete_factors(disable_factor.user_id, array[removed], '{}', disable_factor.now) then
     return json_build_object('outcome', 'none');
   end if;
   if session is not null then perform auth_private.lower_sessions(disable_factor.user_id, session); end if;
-  if passkey is not null then
-    perform auth_api.note_event('passkey_removed', disable_factor.user_id, address, passkey, disable_factor.now);
-  end if;
-  if passkey is null or not auth_private.has_factor(disable_factor.user_id) then
-    perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
-  end if;
   return json_build_object('outcome', 'accepted', 'hasFactor', auth_private.has_factor(disable_factor.user_id));
 end $$;
 
@@ -364,11 +361,10 @@ create or replace function auth_api.remove_factor(
 returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  if not auth_private.lock_sign_in(remove_factor.user_id, session)
-    or not auth_private.delete_factors(remove_factor.user_id, array[remove_factor.id])
-  then return; end if;
-  perform auth_private.lower_sessions(remove_factor.user_id, session);
-  perform auth_api.note_event('mfa_disabled', remove_factor.user_id, address, null, remove_factor.now);
+  perform set_config('request.address', coalesce(host(remove_factor.address), ''), true);
+  if auth_private.lock_sign_in(remove_factor.user_id, session)
+    and auth_private.delete_factors(remove_factor.user_id, array[remove_factor.id], '{}', remove_factor.now)
+  then perform auth_private.lower_sessions(remove_factor.user_id, session); end if;
 end $$;
 
 comment on function auth_api.remove_factor(auth.user_id, uuid, uuid, inet, timestamptz) is
@@ -410,29 +406,4 @@ end $$;
 comment on function auth_api.raise_session(auth.user_id, uuid, text, bytea, timestamptz, timestamptz) is $$
 Records that a session has proved a second factor by this method, and replaces its refresh token: {account, user,
 methods, aal, startedAt}. Null if it has ended.
-$$;
-
-create or replace function auth_private.reset_factor(user_id auth.user_id, id uuid default null) returns boolean
-language plpgsql volatile set search_path = '' as $$
-begin
-  perform from auth_private.accounts as a
-  where a.user_id = reset_factor.user_id
-  for no key update;
-  if not auth_private.delete_factors(reset_factor.user_id, array(
-    select f.id
-    from (
-      select f.id, f.user_id from auth_private.factors as f
-      union all
-      select p.id, p.user_id from auth_private.passkeys as p
-    ) as f
-    where f.user_id = reset_factor.user_id
-      and (reset_factor.id is null or f.id = reset_factor.id)))
-  then return false; end if;
-  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, now());
-  return true;
-end $$;
-
-comment on function auth_private.reset_factor(auth.user_id, uuid) is $$
-For operators: removes a lost second factor, or all of a user, without a code, and ends all sign-ins of the user. False
-if none was enabled.
 $$;

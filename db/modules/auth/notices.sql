@@ -158,7 +158,7 @@ begin
   perform auth_private.act_for(token.user_id);
   perform auth_private.change_email(token.user_id, token.email, 'undo');
 
-  perform auth_private.drop_unconfirmed_factors(token.user_id, undo_email.address, undo_email.now);
+  perform auth_private.drop_unconfirmed_factors(token.user_id, undo_email.now);
   -- Whoever has changed the e-mail knows the password, or has a sign-in. Both end: the owner chooses a new password.
   update auth_private.accounts as a
   set password_hash = null,
@@ -182,7 +182,9 @@ begin
       from auth_private.factors as f
       where f.user_id = token.user_id
         -- Since the change: the e-mail is sent later.
-        and f.enabled_at >= (token.data ->> 'at')::timestamptz));
+        and f.enabled_at >= (token.data ->> 'at')::timestamptz),
+    '{"by": "e-mail"}',
+    undo_email.now);
   delete from auth_private.one_time_tokens as t
   where t.user_id = token.user_id;
   perform auth_private.add_mail('reset', token.user_id, token.email, '{}', undo_email.now);

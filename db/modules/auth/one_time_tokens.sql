@@ -130,7 +130,7 @@ create or replace function auth_private.claim_account(user_id auth.user_id, addr
 language plpgsql volatile set search_path = '' as $$
 begin
   if auth_private.is_unconfirmed(claim_account.user_id) then
-    perform auth_private.drop_unconfirmed_factors(claim_account.user_id, address, claim_account.now);
+    perform auth_private.drop_unconfirmed_factors(claim_account.user_id, claim_account.now);
   end if;
   update auth_private.accounts as a
   set email_confirmed_at = claim_account.now,

@@ -5,7 +5,7 @@ import { failureOf, type Kind, PASSWORD, useAuth } from "./support.ts";
 
 /** With users of this type of ids. */
 export function testPasskeys(kind: Kind): void {
-  const { service, client, send, newUser } = useAuth(kind);
+  const { service, client, send, newUser, sql } = useAuth(kind);
 
   const newKey = () => new Authenticator(service().url.replace("127.0.0.1", "localhost"));
   const tokenOf = async ({ client }: Awaited<ReturnType<typeof newUser>>) =>
@@ -138,5 +138,19 @@ export function testPasskeys(kind: Kind): void {
     expect((await admin.passkey.deletePasskey({ userId: json.id, passkeyId: id })).error).toBeNull();
     expect((await send("GET /auth/v1/user", { token })).json.factors).toHaveLength(1);
     expect(codeOf(await send("GET /auth/v1/passkeys", { token }))).toEqual([403, "insufficient_aal"]);
+  });
+
+  test("the events of a passkey that its user deletes are those of the other routes", async () => {
+    const { token, id, email } = await userWithPasskey();
+    expect((await send(`DELETE /auth/v1/passkeys/${id}`, { token })).status).toBe(204);
+    const events = await sql(
+      `select e.event, e.address is not null as from_client, e.detail ->> 'name' as name from auth_private.security_events as e
+       join auth_private.login_emails as l using (user_id) where l.email = $1 and e.event ~ 'removed|disabled' order by e.id`,
+      email,
+    );
+    expect(events).toEqual([
+      { event: "passkey_removed", from_client: true, name: "node" },
+      { event: "mfa_disabled", from_client: true, name: null },
+    ]);
   });
 }
