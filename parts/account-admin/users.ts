@@ -60,7 +60,7 @@ export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): 
 
 /** `PATCH /auth/admin/users/{user}` */
 export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>): Promise<DescribedAccount> {
-  const { auth, client, body } = call;
+  const { client, body } = call;
   const { disabled: isBanned, ...changes } = body;
   if (Object.keys(body).length === 0)
     throw badFields(
@@ -73,7 +73,6 @@ export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>
   const id = String(account.id);
   const given = { ...changes, ...(isBanned !== undefined && { isBanned }) };
   await users.change(id, given, null, client.address).catch(refuseUser);
-  auth.forget(id);
   return accountIn(call);
 }
 
@@ -88,21 +87,18 @@ function change(work: (users: AdminUsers, id: string, address: string) => Promis
     const users = usersAs(call);
     const id = String((await accountIn(call)).id);
     await work(users, id, call.client.address).catch(refuseRaised);
-    call.auth.forget(id);
   };
 }
 
 /** `DELETE /auth/admin/users/{user}?handOverTo=7`: deletes a user with their data, or gives the data to another user. */
 export async function deleteUser(call: AdminCall): Promise<void> {
-  const { auth, client } = call;
   const parameters = parametersOf(call, ["handOverTo"]);
   const users = usersAs(call);
   const account = await accountIn(call);
   refuseOwn(call, account);
   const id = String(account.id);
   const successor = await successorOf(call, account, parameters.get("handOverTo"));
-  await users.remove(id, successor, client.address).catch(refuseRaised);
-  auth.forget(id);
+  await users.remove(id, successor, call.client.address).catch(refuseRaised);
 }
 
 async function successorOf({ auth }: AdminCall, { id }: DescribedAccount, text: string | null): Promise<string | null> {

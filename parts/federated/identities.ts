@@ -39,7 +39,7 @@ export async function unlinkIdentity({ auth, client, signedIn, id }: Call<"accou
 
 /** Ends all other sign-ins of the user. Returns false if this one has ended. Rejects with Problem. */
 export async function unlink(
-  { providers, identities, forget }: FederatedServices,
+  { providers, identities }: FederatedServices,
   signIn: CurrentSignIn,
   id: string,
   { address }: Client,
@@ -47,7 +47,6 @@ export async function unlink(
   const outcome = await identities.unlink(signIn, id, await providers.issuers(), address);
   if (outcome === "missing") throw problem("no such identity");
   if (outcome === "last") throw problem("last way to sign in");
-  if (outcome === "unlinked") forget(signIn.id);
   return outcome === "unlinked";
 }
 
@@ -66,7 +65,7 @@ export async function linkTo(
 
 /** The id of the link. Null if the sign-in has ended. Rejects with Problem. */
 async function link(
-  { identities, forget }: FederatedServices,
+  { identities }: FederatedServices,
   signIn: CurrentSignIn,
   provider: string,
   identity: SealedIdentity,
@@ -76,6 +75,5 @@ async function link(
   if (linked.outcome === "taken") throw problem("identity taken");
   if (linked.outcome === "too many") throw problem("too many identities", { max: MAX_IDENTITIES });
   if (linked.outcome === "changed") return null;
-  forget(signIn.id);
   return linked.id;
 }

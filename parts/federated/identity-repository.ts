@@ -74,7 +74,7 @@ export class IdentityRepository {
     ];
     const values = [...given, String(max), address || null, this.#functions.now()];
     const types = "$1, $2::uuid, $3, $4, $5, $6, $7::bytea, $8::integer, $9::inet, $10::timestamptz";
-    return this.#functions.call(`link_identity(${types})`, values);
+    return this.#functions.change(`link_identity(${types})`, values);
   }
 
   list(userId: string): Promise<readonly LinkedIdentity[]> {
@@ -91,7 +91,7 @@ export class IdentityRepository {
     const list = JSON.stringify(issuers);
     const values = [userId, id, list, session, address || null, this.#functions.now()];
     const types = "$1, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid";
-    return this.#functions.call(`unlink_identity(${types}, $5::inet, $6::timestamptz)`, values);
+    return this.#functions.change(`unlink_identity(${types}, $5::inet, $6::timestamptz)`, values);
   }
 
   /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */

@@ -116,7 +116,7 @@ export async function confirmLink(
   const proof = { epoch, passwordHash: hash };
   const confirmed = await mailRowsOf(auth).confirmEmail(hashOf(token), proof, client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
-  auth.forget(String(confirmed.user));
+  auth.functions.forget(String(confirmed.user));
   return String(confirmed.user);
 }
 

@@ -71,7 +71,7 @@ export async function linkOf(auth: Auth, token: string, kind?: MailKind): Promis
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
   const user = await mailRowsOf(auth).undoEmail(hashOf(body.token), client.address);
-  auth.forget(String(user));
+  auth.functions.forget(String(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
 }
 
@@ -102,5 +102,5 @@ async function reset(
   const tried = await throttle.spendCode(change, client);
   if (tried.outcome === "spent") throw problem("invalid link");
   requireAccepted(tried);
-  auth.forget(account!.id);
+  auth.functions.forget(account!.id);
 }

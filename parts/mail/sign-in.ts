@@ -41,7 +41,7 @@ export const takeCode: Mails["takeCode"] = async (call, sent, kinds, reason, { p
   const epoch = kinds.includes("confirm") ? await epochFor(call, tokenHash, password) : null;
   const { account, token } = await mailRowsOf(auth).takeToken(tokenHash, kinds, epoch, signedIn, address, reason);
   // It may have lost its password and its sign-ins, if its e-mail was not confirmed.
-  auth.forget(account.id);
+  auth.functions.forget(account.id);
   return { account, attempt: [], address, byMail: true, mailToken: token };
 };
 

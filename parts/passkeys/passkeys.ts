@@ -153,7 +153,7 @@ export class WebAuthn implements Passkeys {
 
   /** Rejects with Problem if the credential is not valid or known, or the user has too many passkeys. */
   async add(
-    { auth, request, client: { address } }: Pick<Call, "auth" | "request" | "client">,
+    { request, client: { address } }: Pick<Call, "request" | "client">,
     signIn: CurrentSignIn,
     { credential, name, challenge, id }: CreatedPasskey,
     codes: readonly Buffer[],
@@ -163,7 +163,6 @@ export class WebAuthn implements Passkeys {
     const row = { ...passkey, ...(id && { id }), name: name || (deviceOf(request, address).name ?? "Passkey") };
     const added = await this.rows.add(signIn, row, codes, MAX_PASSKEYS, address);
     if (added.outcome !== "added") throw REFUSALS[added.outcome]();
-    auth.forget(signIn.id);
     return { ...(await this.rows.list(signIn.id)).find((each) => each.id === added.id)!, isFirst: added.isFirst };
   }
 

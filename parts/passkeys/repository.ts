@@ -65,7 +65,7 @@ export class PasskeyRepository implements PasskeyRows {
     });
     const values = [id, session, row, challenge, byteArray(codes), String(max), address || null];
     const types = "$1, $2::uuid, $3::jsonb, $4::uuid, $5::bytea[], $6::integer, $7::inet, $8::timestamptz";
-    return this.#functions.call(`add_passkey(${types})`, [...values, this.#functions.now()]);
+    return this.#functions.change(`add_passkey(${types})`, [...values, this.#functions.now()]);
   }
 
   rename(userId: string, id: string, name: string): Promise<boolean> {

@@ -70,7 +70,6 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const hash = await passwordHashOf(call, sent.password, sent.password_hash);
   const changing = adminUsersOf(call).change(id, changes, hash, client.address);
   const changed = await changing.catch(refuseUser);
-  auth.forget(id);
   return changed;
 }
 
@@ -81,7 +80,6 @@ export async function deleteUser(call: AuthCall): Promise<object> {
   const { should_soft_delete: isSoft } = await readAuthBody(request, auth.limits, Deletion);
   if (isSoft) throw invalid("Soft deletion is not supported: ban the user instead");
   await adminUsersOf(call).deleteAccount(id, client.address).catch(refuseRaised);
-  auth.forget(id);
   return {};
 }
 
@@ -91,12 +89,11 @@ export const listFactors = async (call: AuthCall): Promise<readonly PublicFactor
 
 /** `DELETE /admin/users/{id}/factors/{factorId}`: an enabled factor ends all sign-ins of the user. */
 export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
-  const { auth, request, client } = call;
+  const { request, client } = call;
   const { id, user } = await found(call);
   const factor = (user.factors ?? []).find((each) => each.id === String(request.params.factorId).toLowerCase());
   if (factor === undefined) throw problem("no such factor");
   await adminUsersOf(call).resetFactor(id, factor.id, client.address);
-  auth.forget(id);
   return factor;
 }
 
@@ -112,7 +109,6 @@ export async function deleteUserPasskey(call: AuthCall): Promise<void> {
   const { id } = await found(call);
   const passkey = String(request.params.passkeyId);
   if (!isUuid(passkey) || !(await deletePasskeyOf(auth, id, passkey, client.address))) throw problem("no such passkey");
-  auth.forget(id);
 }
 
 /** As the operator that requireServiceKey has let in. */

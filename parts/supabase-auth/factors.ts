@@ -71,7 +71,6 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
 /** New tokens of the session, with `aal2`. */
 async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
   const { auth } = call;
-  auth.forget(signedIn.userId);
   const secret = auth.tokens.issueRefresh(signedIn.userId);
   const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
   const raised = await raiseSession(auth, signedIn, method, hashOf(secret), expiresAt);
@@ -103,7 +102,6 @@ export async function unenrollFactor(call: AuthCall): Promise<object> {
     await forgetPasskey(call, signedIn, factor.id);
   }
   await auth.factors.remove(signedIn, factor.id, client.address);
-  auth.forget(signedIn.userId);
   return { id: factor.id };
 }
 

@@ -188,7 +188,6 @@ export async function deletePasskey(call: AuthCall): Promise<void> {
   const { id } = await rowIn(call, signedIn);
   requireRecent(auth, signedIn);
   await auth.factors.remove(signedIn, id, client.address);
-  auth.forget(signedIn.userId);
 }
 
 const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).rows.list(userId);

@@ -54,7 +54,6 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     const merge = mergeMetadata(auth, signedIn.userId, sent.data, max);
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
-  auth.forget(signedIn.userId);
   return (await findUserOf(auth, signedIn.userId)) ?? signedIn.user;
 }
 

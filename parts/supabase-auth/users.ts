@@ -54,7 +54,7 @@ export function raiseSession(
   expiresAt: number,
 ): Promise<RaisedSession | null> {
   const values = [userId, session, method, bytes(tokenHash), functions.now(), time(expiresAt)];
-  return functions.call("raise_session($1, $2::uuid, $3, $4::bytea, $5::timestamptz, $6::timestamptz)", values);
+  return functions.change("raise_session($1, $2::uuid, $3, $4::bytea, $5::timestamptz, $6::timestamptz)", values);
 }
 
 /** Changes the metadata that the user writes; null deletes a key. Returns false if it would have more than `max` bytes. */
@@ -64,7 +64,7 @@ export const mergeMetadata = (
   changes: object,
   max: number,
 ): Promise<boolean> =>
-  functions.call("merge_user_metadata($1, $2::jsonb, $3::integer)", [userId, JSON.stringify(changes), String(max)]);
+  functions.change("merge_user_metadata($1, $2::jsonb, $3::integer)", [userId, JSON.stringify(changes), String(max)]);
 
 /** Creates a user with an anonymous account, and returns the id. Rejects with the errors of the database, and with an internal error if a grant is missing. */
 export async function insertAnonymous({ functions }: Database, name: string, metadata: object, address: string) {
@@ -119,5 +119,5 @@ export async function addInvitation(
 export function deletePasskeyOf(database: Database, id: string, passkeyId: string, address: string): Promise<boolean> {
   const functions = asOperator(database);
   const values = [id, passkeyId, address || null, functions.now()];
-  return functions.call("delete_passkey($1, $2::uuid, $3::inet, $4::timestamptz)", values);
+  return functions.change("delete_passkey($1, $2::uuid, $3::inet, $4::timestamptz)", values);
 }

@@ -39,7 +39,7 @@ export type NewAccount = {
   readonly changes: AccountChanges;
 };
 
-type Functions = Pick<AuthFunctions, "call" | "now"> & { by(operator: string): Functions };
+type Functions = Pick<AuthFunctions, "call" | "change" | "forget" | "now"> & { by(operator: string): Functions };
 type Removal = { readonly text: string; readonly values: (string | null)[] };
 type ServiceDatabase = { run(identity: Identity, removal: readonly [Removal]): Promise<unknown> };
 
@@ -77,6 +77,7 @@ export class AdminUsers {
     const remove = { text: "select auth.remove_user($1, $2)", values: [id, successor] };
     try {
       await this.#serviceDatabase.run({ caller, request, settings }, [remove]);
+      this.#functions.forget(id);
     } catch (error) {
       // Without a table of users, there is only an account to delete.
       if ((error as DatabaseErrorLike).code !== "55000" || successor !== null) throw error;
@@ -120,19 +121,19 @@ export class AdminUsers {
   change(id: string, changes: AccountChanges, passwordHash: string | null, address: string): Promise<PublicUser> {
     const email = changes.email && normalizedEmail(changes.email);
     const values = [id, JSON.stringify({ ...changes, email }), passwordHash, address || null];
-    return this.#functions.call("change_user($1, $2::jsonb, $3, $4::inet)", values);
+    return this.#functions.change("change_user($1, $2::jsonb, $3, $4::inet)", values);
   }
 
   async deleteAccount(id: string, address: string): Promise<void> {
-    await this.#functions.call("delete_account($1, $2::inet)", [id, address || null]);
+    await this.#functions.change("delete_account($1, $2::inet)", [id, address || null]);
   }
 
   /** Without `factorId`, all of them. Returns false if none was enabled. */
   resetFactor(id: string, factorId: string | null, address: string): Promise<boolean> {
-    return this.#functions.call("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
+    return this.#functions.change("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
   }
 
   async endSignIns(id: string, address: string): Promise<void> {
-    await this.#functions.call("end_sign_ins($1, $2::inet)", [id, address || null]);
+    await this.#functions.change("end_sign_ins($1, $2::inet)", [id, address || null]);
   }
 }

@@ -117,8 +117,6 @@ export type Auth = BoundAuth & {
   from(sender: Sender | null): BoundAuth;
   /** Reports the name of the limit that has rejected something. */
   onLimit(setting: string): void;
-  /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
-  forget(userId: string): void;
   /** Applies changed limits and origins. */
   follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
@@ -153,14 +151,16 @@ export function createAuth({
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = settings;
   const hookFailures = new HookFailures(log);
-  const ofService = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
+  const ofService = new AuthFunctions({
+    ...{ database, clock, onError: (error) => hookFailures.note(error) },
+    forget: (userId) => store.forget(userId),
+  });
   const codeBox = new SecretBox(deriveKey(secret, "sign-in codes"));
   const attempts = { limits: settings as ThrottleLimits, waiting: 0, onLimit };
   const hashing = new PasswordHashing(hashPassword);
   const rules = new PasswordRules(settings);
   const passkeysOfService = createPasskeys?.({ settings, url, functions: ofService, secret, clock }) ?? null;
   const factorSecrets = factorKeys(settings, secret);
-  const forget = (userId: string) => store.forget(userId);
   const from = (sender: Sender | null): BoundAuth => {
     const functions = sender === null ? ofService : ofService.from(sender);
     const repository = new AuthRepository(functions);
@@ -178,7 +178,7 @@ export function createAuth({
       sessionRows: new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS }),
       keys: new KeyRepository(functions),
       signIn: new SignIn({ confirms, passwords, throttle, repository, tokens, secondFactor, passkeys }),
-      enrolment: new Enrolment({ ...factor, issuer: new URL(url).hostname, forget }),
+      enrolment: new Enrolment({ ...factor, issuer: new URL(url).hostname }),
       adminUsers: new AdminUsers(functions, serviceDatabase),
       sessions: new Sessions(store.sessions, sender),
     };
@@ -230,7 +230,6 @@ export function createAuth({
       sameOrigin.follow(changed);
       passkeysOfService?.follow(changed);
     },
-    forget,
     onLimit,
     start: async () => {
       await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);

@@ -42,7 +42,7 @@ export class FactorRepository {
     address: string,
   ): Promise<void> {
     const values = [userId, session, id, address || null, this.#functions.now()];
-    await this.#functions.call("remove_factor($1, $2::uuid, $3::uuid, $4::inet, $5::timestamptz)", values);
+    await this.#functions.change("remove_factor($1, $2::uuid, $3::uuid, $4::inet, $5::timestamptz)", values);
   }
 
   /** Oldest first. */
@@ -74,7 +74,7 @@ export class FactorRepository {
       ...[address || null, this.#functions.now()],
     ];
     const types = ["uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
-    return this.#functions.call(`enable_factor(${parametersOf(types)})`, values);
+    return this.#functions.change(`enable_factor(${parametersOf(types)})`, values);
   }
 
   /** Spends the code. Returns null while other attempts are undecided. */
@@ -100,7 +100,7 @@ export class FactorRepository {
     const sent = this.#functions.code(code, limits);
     const values = [userId, id, session, passwordHash, sent, code.address || null, this.#functions.now()];
     const types = ["uuid", "uuid", "text", "jsonb", "inet", "timestamptz"];
-    return this.#functions.call(`disable_factor(${parametersOf(types)})`, values);
+    return this.#functions.change(`disable_factor(${parametersOf(types)})`, values);
   }
 
   /** Spends a code and its challenge. A wrong code counts as an attempt. Returns null while other attempts are undecided. */

@@ -18,36 +18,52 @@ type Actor = { readonly sender?: Sender; readonly operator?: string };
 /** The service itself: "none" keeps the login role of the pool. */
 const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
 
+export type AuthFunctionsOptions = {
+  readonly database: Transactions;
+  readonly clock: Clock;
+  /** Gets each error of the database. */
+  onError?(error: unknown): void;
+  /** Drops what is cached of a user, before the database reports the change that this process has made. */
+  forget?(userId: string): void;
+};
+
 /** In a database whose encoding is not UTF8. */
 const UNTRANSLATABLE = "22P05";
 
 /** Calls the functions of `auth_api`, the only objects of authentication that the login role of the service may use. */
 export class AuthFunctions {
-  readonly #database: Transactions;
-  readonly #clock: Clock;
-  readonly #onError: (error: unknown) => void;
+  readonly #options: AuthFunctionsOptions;
   readonly #actor: Actor;
 
-  /** `onError` gets each error of the database. */
-  constructor(database: Transactions, clock: Clock, onError: (error: unknown) => void = () => {}, actor: Actor = {}) {
-    this.#database = database;
-    this.#clock = clock;
-    this.#onError = onError;
+  constructor(options: AuthFunctionsOptions, actor: Actor = {}) {
+    this.#options = options;
     this.#actor = actor;
   }
 
   /** The same functions, whose security events name the operator: `user 3`, `role service_role`. */
   by(operator: string): AuthFunctions {
-    return new AuthFunctions(this.#database, this.#clock, this.#onError, { ...this.#actor, operator });
+    return new AuthFunctions(this.#options, { ...this.#actor, operator });
   }
 
   /** The same functions, for a request. */
   from(sender: Sender): AuthFunctions {
-    return new AuthFunctions(this.#database, this.#clock, this.#onError, { ...this.#actor, sender });
+    return new AuthFunctions(this.#options, { ...this.#actor, sender });
   }
 
   async call<T>(call: string, values: Call["values"]): Promise<T> {
     return (await this.run({ call, values }))[0] as T;
+  }
+
+  /** The same for a call that changes an account, or what signs the user in. The first value is the id of the user. */
+  async change<T>(call: string, values: Call["values"]): Promise<T> {
+    const result = await this.call<T>(call, values);
+    this.forget(String(values[0]));
+    return result;
+  }
+
+  /** After a change of the account of a user. */
+  forget(userId: string): void {
+    this.#options.forget?.(userId);
   }
 
   /** Runs the calls in one transaction and one round trip. */
@@ -62,10 +78,10 @@ export class AuthFunctions {
       ...(operator && { operator }),
     };
     try {
-      const results = await this.#database.run({ ...GATEWAY, request }, statements);
+      const results = await this.#options.database.run({ ...GATEWAY, request }, statements);
       return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
     } catch (error) {
-      this.#onError(error);
+      this.#options.onError?.(error);
       // Also of a hook whose other errors are faults of the service.
       if (isTimeout(error)) throw problem("too slow", { cause: error });
       if ((error as DatabaseErrorLike).code === UNTRANSLATABLE)
@@ -81,7 +97,7 @@ export class AuthFunctions {
 
   /** The present time, or the time `later` milliseconds from now, as an argument. */
   now(later = 0): string {
-    return time(this.#clock() + later);
+    return time(this.#options.clock() + later);
   }
 
   /** The argument `sent` of the functions that spend a code. */

@@ -136,10 +136,8 @@ export async function rotate<Sent>(
   const [rotation, read] = await sessionRows.rotateToken(hashOf(token), hashOf(secret), expiresAt, rules, more);
   if (rotation.outcome === "rotated")
     return send(call, { ...rotation, secret, signedInAt: Date.parse(rotation.startedAt), read });
-  if (rotation.outcome === "reused") {
-    auth.forget(rotation.userId);
+  if (rotation.outcome === "reused")
     await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
-  }
   throw problem(REFUSALS[rotation.outcome]);
 }
 

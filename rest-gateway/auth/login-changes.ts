@@ -42,7 +42,7 @@ export async function replaceEmail({
 
 /** Changes the e-mail that the user signs in with, and the e-mail of the user. `mail` is about the e-mail that confirms it. */
 export async function setEmail(
-  { repository, forget }: Auth,
+  { repository }: Auth,
   signIn: CurrentSignIn,
   email: string,
   { address }: Client,
@@ -51,7 +51,6 @@ export async function setEmail(
   const outcome = await repository.changeEmail(signIn, email, address, mail).catch(refuseRaised);
   if (outcome === "ended") throw problem("revoked token");
   if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
-  forget(signIn.id);
   return outcome;
 }
 
@@ -83,16 +82,14 @@ async function replacePassword(
 
 /** Ends what was issued to the user, but not this session; the code is not needed if it has proved the second factor. Returns the account. */
 export async function setPassword(
-  { repository, throttle, forget }: Auth,
+  { repository, throttle }: Auth,
   confirmed: Confirmed,
   hash: string,
   client: Client,
   session: string | null = null,
 ): Promise<Account> {
   const change = (limits: CodeLimits) => repository.changePassword(confirmed, hash, session, client.address, limits);
-  const { account } = requireAccepted(await throttle.spendCode(change, client));
-  forget(confirmed.account.id);
-  return account;
+  return requireAccepted(await throttle.spendCode(change, client)).account;
 }
 
 const WRONG: Wrong = {

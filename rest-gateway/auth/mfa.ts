@@ -98,8 +98,6 @@ type EnrolmentOptions = FactorKeys & {
   readonly clock: Clock;
   /** The host name of the service, which authenticator apps show above the codes. */
   readonly issuer: string;
-  /** Drops cached identities of a user, whose sign-ins have ended. */
-  forget(userId: string): void;
 };
 
 /** A new secret as text, and as the URI for a QR code. */
@@ -164,7 +162,6 @@ export class Enrolment {
     const { codes, hashes } = factorId === null ? backupCodes.make(id) : { codes: [], hashes: [] };
     const factor = { pending, secret: box.reseal(pending, id)!, step, codes: hashes };
     if (!(await factors.enable(signIn, factor, address))) throw problem("no factor pending");
-    this.#options.forget(id);
     return codes;
   }
 
@@ -180,15 +177,13 @@ export class Enrolment {
 
   /** Spends the code and removes the factor. Rejects as requireAccepted does. */
   async disable({ account, code }: Confirmed, factor: RemovedFactor, client: Client): Promise<Disabled> {
-    const { factors, throttle, forget } = this.#options;
+    const { factors, throttle } = this.#options;
     if (code === null) throw problem("no factor enabled");
     const disable = (limits: CodeLimits) => factors.disable(account, factor, code, limits);
     const tried = await throttle.spendCode(disable, client);
     // Removed meanwhile.
     if (tried.outcome === "none" && factor.id !== null) throw problem("no such factor");
-    const { hasFactor } = requireAccepted(tried);
-    forget(account.id);
-    return { hasFactor };
+    return { hasFactor: requireAccepted(tried).hasFactor };
   }
 
   /** A pending secret that cannot be decrypted counts as missing: the user starts again. */

@@ -32,7 +32,6 @@ export async function listSessions({ auth, signedIn }: Call<"account">) {
 export async function deleteSession(call: Call<"account">) {
   const { auth, response, client, signedIn, id } = call;
   if (!(await auth.sessionRows.end(signedIn.id, id))) throw problem("no such session");
-  auth.forget(signedIn.id);
   if (id === currentSignInOf(signedIn).session && signedInBy(signedIn) === "session") SESSION.end(response);
   const event = { event: "session_ended", userId: signedIn.id, address: client.address } as const;
   await auth.repository.note({ ...event, detail: { session: id } });

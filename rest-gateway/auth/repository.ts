@@ -140,7 +140,7 @@ export class AuthRepository {
     const sent = this.#functions.code(code, limits);
     const values = [id, passwordHash, newHash, sent, session, address || null, this.#functions.now()];
     const call = "change_password($1, $2, $3, $4::jsonb, $5::uuid, $6::inet, $7::timestamptz)";
-    return this.#functions.call(call, values);
+    return this.#functions.change(call, values);
   }
 
   /** Stores another hash of the same password. Returns false if the password has changed since it was verified. */
@@ -156,7 +156,7 @@ export class AuthRepository {
     mail: MailData = {},
   ): Promise<EmailOutcome> {
     const values = [id, normalizedEmail(given), address || null, session, JSON.stringify(mail)];
-    return this.#functions.call("change_email($1, $2, $3::inet, $4::uuid, $5::jsonb)", values);
+    return this.#functions.change("change_email($1, $2, $3::inet, $4::uuid, $5::jsonb)", values);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */

@@ -135,7 +135,9 @@ export class SessionRepository {
     const call = "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval, $6::boolean)";
     const rotating = { call, values: [...values, String(acceptsParent)] };
     const [rotation, ...results] = await this.#functions.run(rotating, ...more);
-    return [rotation as Rotation, ...results];
+    const rotated = rotation as Rotation;
+    if (rotated.outcome === "reused") this.#functions.forget(rotated.userId);
+    return [rotated, ...results];
   }
 
   /** Postpones the idle timeout of a cookie. Returns null if its session has ended. */
@@ -152,13 +154,14 @@ export class SessionRepository {
 
   /** Returns false if the user has no such session. */
   end(userId: string, id: string): Promise<boolean> {
-    return this.#functions.call("end_session($1, $2::uuid, $3::timestamptz)", [userId, id, this.#functions.now()]);
+    const values = [userId, id, this.#functions.now()];
+    return this.#functions.change("end_session($1, $2::uuid, $3::timestamptz)", values);
   }
 
   /** Ends this session, all others, or all, and records that. Returns false if the one that would stay has ended. */
   signOut({ id, session }: CurrentSignIn, scope: Scope, by: string, address: string): Promise<boolean> {
     const values = [id, session, scope, by, address || null, this.#functions.now()];
-    return this.#functions.call("sign_out($1, $2::uuid, $3, $4, $5::inet, $6::timestamptz)", values);
+    return this.#functions.change("sign_out($1, $2::uuid, $3, $4, $5::inet, $6::timestamptz)", values);
   }
 
   /** The calls that complete a login: they delete the attempt and record the login. */

@@ -54,7 +54,6 @@ export async function signOut(
   if (signIn.session === null && scope !== "global") throw problem("token required");
   const isDone = await auth.sessionRows.signOut(signIn, scope, by, client.address);
   if (!isDone) throw problem("revoked token");
-  auth.forget(signIn.id);
   if (by === "session" && scope !== "others") SESSION.end(response);
 }
 

@@ -31,7 +31,7 @@ export type Passkeys = {
   requireChallenge(signature: PasskeySignature, id: string): void;
   /** Adds what a browser has created. `codes` are backup codes by their hashes. */
   add(
-    call: Pick<Call, "auth" | "request" | "client">,
+    call: Pick<Call, "request" | "client">,
     signIn: CurrentSignIn,
     created: CreatedPasskey,
     codes: readonly Buffer[],

@@ -26,7 +26,7 @@ beforeAll(async () => {
     admission: admissionTo(pool.max),
     onConnectionError() {},
   });
-  throttle = new Throttle(new AuthRepository(new AuthFunctions(transactions, Date.now)), {
+  throttle = new Throttle(new AuthRepository(new AuthFunctions({ database: transactions, clock: Date.now })), {
     ...{ limits: LIMITS, waiting: 0 },
     onLimit() {},
   });
