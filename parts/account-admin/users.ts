@@ -51,7 +51,7 @@ export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): 
   const { auth, client, body } = call;
   const { name, email, username, password, role, emailConfirmed } = body;
   const users = usersAs(call);
-  if (password !== undefined) auth.passwords.rules.require(password);
+  if (password !== undefined) auth.passwordRules.require(password);
   const passwordHash = password === undefined ? null : await auth.hashing.hashFor(client, password);
   const account = { fields: { name, email }, username, passwordHash, changes: { role, emailConfirmed } };
   const { id } = await users.create(account, client.address).catch(refuseUser);

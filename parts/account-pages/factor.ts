@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type Html, html } from "../../gate/pages/html.ts";
 import { problem } from "../../problems/problem.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../../rest-gateway/auth/bodies.ts";
-import { beginFactor, removeFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
+import { enableFactor, listFactors } from "../../rest-gateway/auth/factors.ts";
+import { beginOwnFactor, removeOwnFactor, renewBackupCodes } from "../../rest-gateway/auth/mfa.ts";
 import {
   CODE_FIELD,
   type Field,
@@ -31,7 +32,7 @@ const NAME_FIELD: Field = { name: "name", label: "Name of the app", autocomplete
 
 /** Oldest first. */
 const appsOf = async ({ auth, account }: AccountVisit): Promise<readonly App[]> =>
-  (await auth.factors.list(account.id)).flatMap(({ id, name, secret }) =>
+  (await listFactors(auth, account.id)).flatMap(({ id, name, secret }) =>
     secret === null ? [] : [{ id, name: name === "" ? FIRST : name }],
   );
 
@@ -63,7 +64,7 @@ export async function beginFactorOnPage(visit: AccountVisit, form: URLSearchPara
   try {
     const fields = fieldsWithPasskey(form);
     const name = hasApp(visit) ? parse(AppName, fields).name : null;
-    const { id, secret, qrCode } = await beginFactor(visit, parse(EnrolmentBody, fields), name);
+    const { id, secret, qrCode } = await beginOwnFactor(visit, parse(EnrolmentBody, fields), name);
     sendSecret(visit, { secret, qrCode, factor: name === null ? "" : id }, NEW_FORM);
   } catch (error) {
     sendFactor(visit, stateAfter(error, form));
@@ -92,7 +93,7 @@ export async function enableFactorOnPage(visit: AccountVisit, form: URLSearchPar
   const factor = form.get("factor") ?? "";
   try {
     const { code } = parse(CodeBody, fieldsIn(form));
-    const codes = await auth.enrolment.enable(currentSignInOf(signedIn), factor || null, code, client);
+    const codes = await enableFactor(auth, currentSignInOf(signedIn), factor || null, code, client);
     if (codes === null) throw wrongCode();
     const flash = factor === "" ? { notice: "The second factor is on.", codes } : { notice: "The app is added." };
     continueAt(visit, ACCOUNT_PATH, flash);
@@ -126,7 +127,7 @@ export async function removeAppOnPage(visit: AccountVisit, form: URLSearchParams
   try {
     const { session } = currentSignInOf(visit.signedIn);
     const confirmation = parse(ConfirmationBody, fieldsWithPasskey(form));
-    await removeFactor({ ...visit, body: confirmation }, { id: app.id, session });
+    await removeOwnFactor({ ...visit, body: confirmation }, { id: app.id, session });
     continueAt(visit, ACCOUNT_PATH, { notice: `“${app.name}” is removed.` });
   } catch (error) {
     sendAppRemoval(visit, app, stateAfter(error, form));

@@ -15,6 +15,7 @@ import { fieldsWithPasskey, passkeyButton } from "../../rest-gateway/auth/pages/
 import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
+import { admitLogin, admitPasskey } from "../../rest-gateway/auth/sign-in.ts";
 import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, PASSKEY_SIGN_IN_PATH, SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
@@ -45,7 +46,7 @@ export async function signInOnPage(visit: Visit, form: URLSearchParams): Promise
   const { auth, client, returnTo } = visit;
   try {
     const { username, password } = parse(LoginBody, fieldsIn(form));
-    await signInBrowser(visit, await auth.signIn.admit({ username, password, code: null }, client), returnTo);
+    await signInBrowser(visit, await admitLogin(auth, { username, password, code: null }, client), returnTo);
   } catch (error) {
     const account = isRefusal(error) && error.reason === "second factor needed" ? error.more.account : undefined;
     if (account !== undefined) return askForCode(visit, { account }, returnTo);
@@ -58,7 +59,7 @@ export async function signInWithPasskeyOnPage(visit: Visit, form: URLSearchParam
   const { auth, client, returnTo } = visit;
   try {
     const { passkey } = parse(PasskeyLoginBody, fieldsWithPasskey(form));
-    await sendSession(visit, await auth.signIn.admitPasskey(passkey, client), returnTo);
+    await sendSession(visit, await admitPasskey(auth, passkey, client), returnTo);
   } catch (error) {
     sendSignIn(visit, stateAfter(error, form), null);
   }

@@ -54,11 +54,11 @@ function requireOpen({ auth }: Visit): void {
 }
 
 /** Throws a Problem that names every fault. */
-function read({ passwords }: Auth, form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
+function read({ passwordRules }: Auth, form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
   const fields = fieldsIn(form);
   const { password } = fields;
   const { data, error } = Input.safeParse(fields);
-  const ofPassword = password === undefined ? ["password is required"] : passwords.rules.faults(password);
+  const ofPassword = password === undefined ? ["password is required"] : passwordRules.faults(password);
   const faults = [
     ...(error?.issues ?? []).flatMap((issue) => faultsOf(issue)),
     ...ofPassword.map((message) => ({ field: "password", message })),

@@ -6,6 +6,7 @@ import { openAgain } from "../../rest-gateway/auth/pages/page.ts";
 import { pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
+import { findSession } from "../../rest-gateway/auth/sessions.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
 
@@ -38,7 +39,7 @@ export const withReturnTo = ({ auth, returnTo }: Visit, path: string): string =>
 
 /** The user of the session cookie; null if there is none, or no longer. */
 export const signedInUser = async ({ auth, request }: Visit): Promise<Account | null> =>
-  (await auth.sessions.of(identityOf(request).credentials))?.account ?? null;
+  (await findSession(auth, identityOf(request).credentials))?.account ?? null;
 
 /**
  * The visit of a signed-in user, whose session continues. Null if no user is signed in: then the browser continues at the sign-in, and
@@ -46,7 +47,7 @@ export const signedInUser = async ({ auth, request }: Visit): Promise<Account | 
  */
 export async function accountVisitOf(visit: Visit, form: URLSearchParams | null): Promise<AccountVisit | null> {
   const { auth, request, response } = visit;
-  const session = await auth.sessions.of(identityOf(request).credentials);
+  const session = await findSession(auth, identityOf(request).credentials);
   const caller = session && (await auth.callers.callerOf({ session: session.cookie }, request));
   if (session === null || caller === null) {
     signInFirst(visit);

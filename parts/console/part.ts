@@ -4,8 +4,9 @@ import { callerRoles } from "../../db/catalog/exposure.ts";
 import { operatorAccess } from "../../gate/operations/operator.ts";
 import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
 import { assetsIn } from "../../pages/assets.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
-import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
+import { findAccount, findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import { ExpressInterface } from "../../rest-gateway/express-interface.ts";
 import type { ConsolePage, Core, Part } from "../../service/part.ts";
 import { Phases } from "../../telemetry/span.ts";
@@ -72,7 +73,7 @@ function createConsole(core: Core): HttpInterface {
   const as: AsOptions = {
     anonymousRole: config.dbAnonRole,
     roles,
-    findAccount: auth && accountFinder(auth.repository),
+    findAccount: auth && accountFinder(auth),
   };
   const trials: Pick<TryOptions, "send" | "onTried"> = {
     send: trialSender(core),
@@ -136,8 +137,8 @@ function createConsole(core: Core): HttpInterface {
 const viewOf = ({ render, ...page }: ConsolePage): View => ({ ...page, render: ({ query }) => render(query) });
 
 /** Finds an account by username, e-mail or id. */
-const accountFinder = (repository: AuthRepository) => async (login: string) =>
-  (await repository.findAccount(login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? repository.accountOf(login) : null);
+const accountFinder = (database: Database) => async (login: string) =>
+  (await findAccount(database, login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? findAccountOf(database, login) : null);
 
 /** The response that the console shows, and the time that it may take. */
 const LIMITS = { size: 1_048_576, timeout: 30_000 };

@@ -8,7 +8,7 @@ import { issueUnlessFactor, SIGNED_IN } from "../../rest-gateway/auth/issue.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { CodePurpose } from "../../rest-gateway/auth/sign-in-codes.ts";
-import type { Client } from "../../rest-gateway/auth/throttle.ts";
+import { type Client, reserveResponse, settle } from "../../rest-gateway/auth/throttle.ts";
 import type { SignInCodeBody } from "./bodies.ts";
 import type { Confirmed } from "./completion.ts";
 import { isSignInFailure } from "./failure.ts";
@@ -90,17 +90,17 @@ function refuseIdToken(error: unknown): never {
 
 /** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
 export async function verifyResponse<Identity>(
-  { throttle }: FederatedServices,
+  services: FederatedServices,
   client: Client,
   verify: () => Promise<Identity>,
 ): Promise<Identity> {
-  const attempt = await throttle.reserveResponse(client);
+  const attempt = await reserveResponse(services, client);
   try {
     const identity = await verify();
-    await throttle.settle(attempt, false);
+    await settle(services, attempt, false);
     return identity;
   } catch (error) {
-    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
+    await settle(services, attempt, isSignInFailure(error) && error.reason === "not verified");
     throw error;
   }
 }

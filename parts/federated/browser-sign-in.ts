@@ -1,5 +1,6 @@
 import type { Problem } from "../../problems/problem.ts";
 import type { BrowserSignIn, FailedCall, FailedSignIn } from "../../rest-gateway/auth/federated.ts";
+import { noteEvent } from "../../rest-gateway/auth/repository.ts";
 import { failureUrl } from "../../rest-gateway/auth/wires.ts";
 import { isSignInFailure } from "./failure.ts";
 import { urlOf } from "./provider.ts";
@@ -31,7 +32,7 @@ function retryUrl({ url: baseUrl }: FederatedServices, { provider, start }: Brow
 }
 
 async function report(
-  { repository, log }: FederatedServices,
+  services: FederatedServices,
   { response, client, attempt }: FailedCall,
   error: Problem,
 ): Promise<void> {
@@ -41,14 +42,10 @@ async function report(
   const { detail } = error.more;
   const name = provider?.name ?? null;
   const requestId = response.get("X-Request-Id");
-  log.warn({ requestId, provider: name, reason, detail }, "a sign-in at an identity provider has failed");
+  services.log.warn({ requestId, provider: name, reason, detail }, "a sign-in at an identity provider has failed");
   // Only for sign-ins that have begun: other requests could fill the table.
   if (start === null || reason === "account disabled") return;
-  const event = {
-    event: "login_failed",
-    userId: null,
-    address: client.address,
-    detail: { provider: name, reason },
-  };
-  await repository.note(event as Parameters<typeof repository.note>[0]);
+  const detailed = { provider: name, reason };
+  const event = { event: "login_failed", userId: null, address: client.address, detail: detailed } as const;
+  await noteEvent(services, event);
 }

@@ -1,7 +1,8 @@
 import type { Account } from "../../identity/account.ts";
 import type { Linking } from "../../rest-gateway/auth/federated.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
-import type { AuthRepository } from "../../rest-gateway/auth/repository.ts";
+import { noteEvent } from "../../rest-gateway/auth/repository.ts";
 import type { SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 import type { CodePurpose, SignInCodes } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { signInFailure } from "./failure.ts";
@@ -21,9 +22,8 @@ type Stored = Omit<Confirmed, "identity"> & {
   readonly identity: Omit<SealedIdentity, "signIn"> & { readonly signIn: string | null };
 };
 
-export type CompletionOptions = {
+export type CompletionOptions = Database & {
   readonly identities: IdentityRepository;
-  readonly repository: Pick<AuthRepository, "note">;
   readonly codes: SignInCodes;
   /** Whether SIGNUP keeps identities without an account from getting one. */
   readonly isClosed: boolean;
@@ -52,12 +52,12 @@ export class Completion {
    * database refuses the new user.
    */
   async accountOf(identity: SealedIdentity, { settings }: Provider, address: string): Promise<Account> {
-    const { identities, repository } = this.#options;
+    const { identities } = this.#options;
     const found = await identities.use(identity, settings.name);
     const account = found ?? (await this.#register(identity, settings, address));
     if (!account.isDisabled) return account;
     const detail = { reason: "disabled", provider: settings.name };
-    await repository.note({ event: "login_refused", userId: account.id, address, detail });
+    await noteEvent(this.#options, { event: "login_refused", userId: account.id, address, detail });
     throw signInFailure("account disabled");
   }
 

@@ -3,6 +3,7 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { isRecent, requireRecentSignIn } from "../../rest-gateway/auth/confirmation.ts";
 import type { LinkedIdentity, Linking } from "../../rest-gateway/auth/federated.ts";
+import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
 import type { Client } from "../../rest-gateway/auth/throttle.ts";
@@ -60,7 +61,7 @@ export async function linkTo(
 ): Promise<Account> {
   const linked = await link(services, { id: userId, session }, provider, identity, address);
   if (linked === null) throw problem("session ended");
-  return (await services.repository.accountOf(userId))!;
+  return (await findAccountOf(services, userId))!;
 }
 
 /** The id of the link. Null if the sign-in has ended. Rejects with Problem. */

@@ -6,7 +6,7 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import { type Call, currentSignInOf, signedInBy } from "../../rest-gateway/auth/route.ts";
-import { signOut } from "../../rest-gateway/auth/sessions.ts";
+import { findSession, signOut } from "../../rest-gateway/auth/sessions.ts";
 import { Parameters, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { providerOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
@@ -35,10 +35,9 @@ export const signOutInBrowser =
 
 async function endSession(call: Call, provider: Provider): Promise<void> {
   const { auth, request, response } = call;
-  const { returnUrls, sessions } = auth;
-  const returnTo = parseReturnTo(readParameters(searchOf(request)), returnUrls);
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), auth.returnUrls);
   const { credentials } = identityOf(request);
-  const session = await sessions.of(credentials);
+  const session = await findSession(auth, credentials);
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
   if (session !== null) await signOut(call, { id: session.account.id, session: session.id }, "local", "session");
   else if (credentials.session !== null) SESSION.end(response);

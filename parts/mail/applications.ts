@@ -4,6 +4,7 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { MailCode } from "../../rest-gateway/auth/mail/mails.ts";
 import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
+import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { codeUrl, failureUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import type { Link } from "./repository.ts";
@@ -58,7 +59,7 @@ export async function continueAtTarget(
     const code = { tokenHash: hashOf(token).toString("hex"), kind: user === null ? kind : "confirmed" } as MailCode;
     return sendContinuation(call, codeUrl(wire, await auth.codes.issue(code, "mail", challenge), returnTo));
   }
-  const account = user === null ? null : (await auth.repository.accountOf(user))!;
+  const account = user === null ? null : (await findAccountOf(auth, user))!;
   const login = account
     ? { account, attempt: [], address: client.address, byMail: true as const }
     : await takeLink(call, token, kind as MailCode["kind"]);

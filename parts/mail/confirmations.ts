@@ -5,9 +5,11 @@ import { Cookie } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { WrongPassword } from "../../rest-gateway/auth/passwords.ts";
+import { verifyPassword, type WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { badFields } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
+import { findSession } from "../../rest-gateway/auth/sessions.ts";
+import { settle } from "../../rest-gateway/auth/throttle.ts";
 import type { ConfirmationBody } from "./bodies.ts";
 import type { Link } from "./repository.ts";
 import { linkOf } from "./requests.ts";
@@ -33,7 +35,7 @@ export function markBrowser({ auth, request, response }: Visited & Pick<Call, "r
 export async function isOwnAccount({ auth, request }: Visited, { id }: Account): Promise<boolean> {
   if (REGISTERED.in(request) === mailOf(auth).markOf(id)) return true;
   const { credentials } = identityOf(request);
-  if ((await auth.sessions.of(credentials))?.account.id === id) return true;
+  if ((await findSession(auth, credentials))?.account.id === id) return true;
   const { bearer } = credentials;
   if (bearer === null) return false;
   try {
@@ -57,9 +59,8 @@ async function provedEpoch(
 ): Promise<number | null> {
   if (await isOwnAccount(call, account)) return account.epoch;
   if (password == null) return null;
-  const { passwords, throttle } = call.auth;
-  const login = await passwords.verify({ userId: account.id }, password, call.client, wrong);
-  await throttle.settle(login.attempt, false);
+  const login = await verifyPassword(call.auth, { userId: account.id }, password, call.client, wrong);
+  await settle(call.auth, login.attempt, false);
   return login.account.epoch;
 }
 
@@ -121,8 +122,8 @@ export async function confirmLink(
 }
 
 /** Throws Problem. */
-function requireNew({ passwords }: Auth, newPassword: string, link: Link): void {
-  const faults = passwords.rules.faults(newPassword, "newPassword");
+function requireNew({ passwordRules }: Auth, newPassword: string, link: Link): void {
+  const faults = passwordRules.faults(newPassword, "newPassword");
   if (!link.needsProof) faults.push("newPassword is only for the first confirmation of an account");
   else if (!takesNewPassword(link)) throw onlyPassword();
   if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "newPassword", message })));

@@ -6,6 +6,7 @@ import { operatorName } from "../../rest-gateway/auth/functions.ts";
 import { issue, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { InvitationBody } from "./bodies.ts";
@@ -38,13 +39,12 @@ type Input = z.infer<typeof InvitationBody>;
 /** The new account. Its e-mail is confirmed: the invitation has arrived there. */
 async function accept({ auth, client }: Call, { token, name, password }: Input): Promise<AdmittedLogin> {
   requireInvitations(auth);
-  const { hashing, repository } = auth;
-  auth.passwords.rules.require(password);
+  auth.passwordRules.require(password);
   await linkOf(auth, token, "invitation");
-  const passwordHash = await hashing.hashFor(client, password);
+  const passwordHash = await auth.hashing.hashFor(client, password);
   const accepted = { tokenHash: hashOf(token), name, passwordHash, address: client.address };
   const id = await mailRowsOf(auth).acceptInvitation(accepted);
-  return { account: (await repository.accountOf(String(id)))!, attempt: [], address: client.address };
+  return { account: (await findAccountOf(auth, String(id)))!, attempt: [], address: client.address };
 }
 
 function requireInvitations(auth: Auth): void {

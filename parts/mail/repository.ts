@@ -12,7 +12,7 @@ import type {
   RequestedKind,
 } from "../../rest-gateway/auth/mail/mails.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
-import type { CodeLimits, CodeOutcome, CodeToTry } from "../../rest-gateway/auth/throttle.ts";
+import type { CodeOutcome } from "../../rest-gateway/auth/throttle.ts";
 import type { MailKind } from "./kinds.ts";
 
 export type DueMail = { readonly kind: MailKind; readonly email: string; readonly data: MailData };
@@ -120,11 +120,9 @@ export class MailRepository {
   resetPassword(
     tokenHash: Buffer,
     passwordHash: string,
-    code: CodeToTry | null,
+    sent: string | null,
     address: string,
-    limits: CodeLimits,
   ): Promise<CodeOutcome<{ readonly user: string }> | null> {
-    const sent = this.#functions.code(code, limits);
     const values = [bytes(tokenHash), passwordHash, sent, address || null, this.#functions.now()];
     return this.#functions.call("reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   }

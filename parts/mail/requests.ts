@@ -2,13 +2,13 @@ import type { z } from "zod";
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { proofIn, requireAccepted } from "../../rest-gateway/auth/confirmation.ts";
+import { proofIn } from "../../rest-gateway/auth/confirmation.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { Destination, MailCall, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
-import type { FactorProof } from "../../rest-gateway/auth/second-factor.ts";
-import type { Client, CodeLimits } from "../../rest-gateway/auth/throttle.ts";
+import { type FactorProof, readCode } from "../../rest-gateway/auth/second-factor.ts";
+import { type Client, requireAccepted, spendCode } from "../../rest-gateway/auth/throttle.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import type { ResetBody, TokenBody } from "./bodies.ts";
 import type { MailKind } from "./kinds.ts";
@@ -78,7 +78,7 @@ export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typ
 /** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */
 export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
   const { token, password } = body;
-  auth.passwords.rules.require(password);
+  auth.passwordRules.require(password);
   const link = await linkOf(auth, token, "reset");
   await reset(auth, link, { token, password, code: proofIn(body) }, client);
   return { message: "the password is changed: sign in with it" };
@@ -92,14 +92,12 @@ async function reset(
   { token, password, code }: Sent,
   client: Client,
 ) {
-  const { hashing, throttle, secondFactor } = auth;
   if (keepsFactor && code === null) throw problem("second factor needed");
   const spent = code !== null && account!.hasFactor;
-  const sent = spent ? await secondFactor.read(account!, { factors, code }, client.address) : null;
-  const hash = await hashing.hashFor(client, password);
-  const change = (limits: CodeLimits) =>
-    mailRowsOf(auth).resetPassword(hashOf(token), hash, sent, client.address, limits);
-  const tried = await throttle.spendCode(change, client);
+  const read = spent ? await readCode(auth, account!, { factors, code }, client.address) : null;
+  const hash = await auth.hashing.hashFor(client, password);
+  const change = (sent: string | null) => mailRowsOf(auth).resetPassword(hashOf(token), hash, sent, client.address);
+  const tried = await spendCode(auth, read, change, client);
   if (tried.outcome === "spent") throw problem("invalid link");
   requireAccepted(tried);
   auth.functions.forget(account!.id);

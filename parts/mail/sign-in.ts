@@ -5,8 +5,10 @@ import { issueUnlessFactor, SIGNED_IN, type SignedIn } from "../../rest-gateway/
 import type { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { AdmittedKind, MailCall, MailRefusal, Mails, SentCode } from "../../rest-gateway/auth/mail/mails.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { noteEvent } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
+import { guard, reserveResponse, settle } from "../../rest-gateway/auth/throttle.ts";
 import type { TokenBody } from "./bodies.ts";
 import { epochFor } from "./confirmations.ts";
 import type { Link } from "./repository.ts";
@@ -48,12 +50,11 @@ export const takeCode: Mails["takeCode"] = async (call, sent, kinds, reason, { p
 /** The hash of a token. A wrong code counts as a failed login of the network. */
 async function tokenOf({ auth, client }: MailCall, sent: SentCode, reason: MailRefusal): Promise<Buffer> {
   if (!("code" in sent)) return sent;
-  const { throttle, repository } = auth;
   const codeHash = mailOf(auth).hashOfCode(sent.code.replace(/\s/g, ""));
-  const attempt = await throttle.reserveResponse(client);
-  const found = await throttle.guard(attempt, mailRowsOf(auth).findCode(sent.email, codeHash, CODE_ATTEMPTS));
-  await throttle.settle(attempt, found === null);
+  const attempt = await reserveResponse(auth, client);
+  const found = await guard(auth, attempt, mailRowsOf(auth).findCode(sent.email, codeHash, CODE_ATTEMPTS));
+  await settle(auth, attempt, found === null);
   if (found !== null) return found;
-  await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
+  await noteEvent(auth, { event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
   throw problem(reason);
 }

@@ -2,13 +2,13 @@ import type { z } from "zod";
 import { problem } from "../../problems/problem.ts";
 import { EnrolmentBody, readOptional } from "../../rest-gateway/auth/bodies.ts";
 import {
-  accountOf,
   type Confirmation,
   isRecent,
   refuseAnonymous,
+  requireAccount,
   requireRecentSignIn,
 } from "../../rest-gateway/auth/confirmation.ts";
-import { type ConfirmedCall, removeFactor } from "../../rest-gateway/auth/mfa.ts";
+import { type ConfirmedCall, removeOwnFactor } from "../../rest-gateway/auth/mfa.ts";
 import type { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import {
   type PasskeyActions,
@@ -18,6 +18,7 @@ import {
   passkeysIn,
 } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
+import { verifiedChallenge } from "../../rest-gateway/auth/sign-in.ts";
 import type { PasskeyChallengeBody } from "./bodies.ts";
 
 /** `POST /auth/passkeys/options` */
@@ -31,7 +32,7 @@ async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, con
   refuseAnonymous(signedIn);
   // Otherwise a thief could stay signed in with a passkey of their own.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  return passkeysIn(auth).creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
+  return passkeysIn(auth).creationOptions(await requireAccount(auth, signedIn), currentSignInOf(signedIn));
 }
 
 /** `POST /auth/passkeys` */
@@ -59,7 +60,7 @@ export async function deletePasskey(call: ConfirmedCall): Promise<void> {
   const { auth, signedIn, id } = call;
   const rows = await passkeysIn(auth).rows.list(signedIn.id);
   if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
-  await removeFactor(call, { id, session: null });
+  await removeOwnFactor(call, { id, session: null });
 }
 
 /** `POST /auth/passkeys/challenge` */
@@ -67,7 +68,7 @@ export async function challengePasskey(
   call: Call<"none", z.infer<typeof PasskeyChallengeBody>>,
 ): Promise<PasskeyOptions> {
   const { auth, body } = call;
-  const userId = body.challenge == null ? null : auth.signIn.userOfChallenge(body.challenge);
+  const userId = body.challenge == null ? null : verifiedChallenge(auth, body.challenge).userId;
   return passkeysIn(auth).requestOptions(userId === null ? [] : await passkeysIn(auth).rows.list(userId));
 }
 

@@ -1,3 +1,4 @@
+import { findAccountOfIdentity } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { signOut } from "../../rest-gateway/auth/sessions.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
@@ -23,7 +24,7 @@ async function signOutForProvider(call: Call, provider: SamlProvider, query: str
   const sent = await provider.readLogoutRequest(query, auth.once);
   // If an attribute is the subject, the request does not say whose sign-in it is.
   const isSubject = provider.settings.claims.subject.length === 0;
-  const account = isSubject ? await auth.repository.accountOfIdentity(issuer, sent.nameId) : null;
+  const account = isSubject ? await findAccountOfIdentity(auth, issuer, sent.nameId) : null;
   if (account !== null) await signOut(call, { id: account.id, session: null }, "global", "provider");
   const relayState = new URLSearchParams(query).get("RelayState") ?? "";
   const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());

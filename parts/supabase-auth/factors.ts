@@ -3,8 +3,10 @@ import { networkOf } from "../../db/network.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
+import { beginFactor, enableFactor, listFactors, removeFactor } from "../../rest-gateway/auth/factors.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { svgOf } from "../../rest-gateway/auth/qr-code.ts";
+import { tryCode } from "../../rest-gateway/auth/second-factor.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
@@ -30,7 +32,7 @@ export async function enrollFactor(call: AuthCall): Promise<object> {
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);
   if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
-  const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "", issuer || undefined);
+  const { id, secret, uri } = await beginFactor(auth, signedIn.account, name ?? "", issuer || undefined);
   return { id, type: "totp", friendly_name: name ?? "", totp: { qr_code: await svgOf(uri), secret, uri } };
 }
 
@@ -83,9 +85,9 @@ async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promis
 async function isRight({ auth, client }: AuthCall, signedIn: SignedIn, factor: PublicFactor, code: string) {
   const { userId: id, session, account } = signedIn;
   if (factor.status === "unverified")
-    return (await auth.enrolment.enable({ id, session }, factor.id, code, client)) !== null;
-  const factors = (await auth.factors.list(id)).flatMap((each) => (each.id === factor.id && each.secret) || []);
-  const outcome = await auth.secondFactor.tryCode(account, { factors, code }, null, client);
+    return (await enableFactor(auth, { id, session }, factor.id, code, client)) !== null;
+  const factors = (await listFactors(auth, id)).flatMap((each) => (each.id === factor.id && each.secret) || []);
+  const outcome = await tryCode(auth, account, { factors, code }, null, client);
   return outcome === "accepted";
 }
 
@@ -101,7 +103,7 @@ export async function unenrollFactor(call: AuthCall): Promise<object> {
   if (factor.factor_type === "webauthn" && factor.status === "unverified") {
     await forgetPasskey(call, signedIn, factor.id);
   }
-  await auth.factors.remove(signedIn, factor.id, client.address);
+  await removeFactor(auth, signedIn, factor.id, client.address);
   return { id: factor.id };
 }
 

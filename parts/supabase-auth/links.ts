@@ -5,6 +5,7 @@ import type { AccountChanges } from "../../rest-gateway/auth/admin-users.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
+import { findAccount } from "../../rest-gateway/auth/repository.ts";
 import { adminUsersOf, passwordHashOf, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
@@ -81,7 +82,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
 /** The new e-mail of a user, as it is stored with its link. Rejects with Problem. */
 async function changeTo({ auth }: AuthCall, sent: string): Promise<LinkToken["data"]> {
   const newEmail = requireEmail(sent);
-  if ((await auth.repository.findAccount(newEmail)) !== null) throw problem("email taken");
+  if ((await findAccount(auth, newEmail)) !== null) throw problem("email taken");
   return { newEmail };
 }
 
@@ -93,7 +94,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   const { auth, client } = call;
   const users = adminUsersOf(call);
   const isInvited = type === "invite";
-  const account = await auth.repository.findAccount(email);
+  const account = await findAccount(auth, email);
   if (account !== null) {
     const isTaken = account.emailConfirmedAt !== null && account.passwordHash !== null;
     if (isTaken && (type === "signup" || isInvited)) throw problem("email taken");

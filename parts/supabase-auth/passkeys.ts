@@ -4,6 +4,7 @@ import { parseShape } from "../../gate/pipeline/body.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
+import { removeFactor } from "../../rest-gateway/auth/factors.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
@@ -13,6 +14,8 @@ import {
   spentChallenge,
 } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
+import { tryCode } from "../../rest-gateway/auth/second-factor.ts";
+import { admitPasskey } from "../../rest-gateway/auth/sign-in.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
 import { type AuthCall, managerOf, requireRecent, type SignedIn } from "./call.ts";
@@ -99,7 +102,7 @@ export async function provePasskey(
   const signed = await passkeysIn(auth).verify(signature);
   if (signed?.id !== factor.id || signed.challenge !== challenge.toLowerCase()) throw problem("passkey refused");
   const proof = { factors: [], code: signed };
-  if ((await auth.secondFactor.tryCode(signedIn.account, proof, null, client)) !== "accepted") {
+  if ((await tryCode(auth, signedIn.account, proof, null, client)) !== "accepted") {
     throw problem("passkey refused");
   }
 }
@@ -154,12 +157,11 @@ export async function challengePasskey(call: AuthCall): Promise<object> {
 
 /** `POST /passkeys/authentication/verify`: a passkey is two factors, so the session has `aal2`. */
 export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> {
-  const { signIn } = call.auth;
   const passkeys = passkeysIn(call.auth);
   const { challenge, credential } = await sentIn(call);
   const signature = parse(SignatureBody, credential);
   passkeys.requireChallenge(signature, challenge);
-  const login = await signIn.admitPasskey(signature, call.client).catch(async (error) => {
+  const login = await admitPasskey(call.auth, signature, call.client).catch(async (error) => {
     const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
     throw isRefused && (await passkeys.rows.isSpent(challenge)) ? spentChallenge() : error;
   });
@@ -187,7 +189,7 @@ export async function deletePasskey(call: AuthCall): Promise<void> {
   const signedIn = await managerOf(call);
   const { id } = await rowIn(call, signedIn);
   requireRecent(auth, signedIn);
-  await auth.factors.remove(signedIn, id, client.address);
+  await removeFactor(auth, signedIn, id, client.address);
 }
 
 const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).rows.list(userId);

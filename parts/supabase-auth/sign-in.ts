@@ -5,6 +5,9 @@ import { issue, rotate } from "../../rest-gateway/auth/issue.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { inOneSentence } from "../../rest-gateway/auth/passwords.ts";
 import { signUp as register } from "../../rest-gateway/auth/registration.ts";
+import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
+import { admitPassword } from "../../rest-gateway/auth/sign-in.ts";
+import { reserveRegistration, settle } from "../../rest-gateway/auth/throttle.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
@@ -41,9 +44,9 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const name = givenName(metadata) ?? "Anonymous";
   const { address } = client;
-  await auth.throttle.settle(await auth.throttle.reserveRegistration({ address }), true);
+  await settle(auth, await reserveRegistration(auth, { address }), true);
   const id = await insertAnonymous(auth, name, metadata, address).catch(refuseSignUp);
-  const account = (await auth.repository.accountOf(id))!;
+  const account = (await findAccountOf(auth, id))!;
   return issue(call, { account }, { ...AUTH_SESSION, methodsOf: () => ["anonymous"] });
 }
 
@@ -80,7 +83,7 @@ export async function grantByPassword(call: AuthCall): Promise<SessionAnswer> {
   const { email, phone, password } = await readAuthBody(request, auth.limits, PasswordGrant);
   if (phone) throw problem("phones off");
   if (!email || !password) throw problem("wrong password");
-  return issue(call, await auth.signIn.admitPassword(email, password, client), AUTH_SESSION);
+  return issue(call, await admitPassword(auth, email, password, client), AUTH_SESSION);
 }
 
 /** Seconds for which a spent refresh token is accepted: clients of this wire refresh in several tabs at once. Source: Supabase Auth. */
@@ -103,8 +106,8 @@ export function requireEmail(email: string): string {
 }
 
 /** Throws Problem for a password that breaks a rule. */
-export function requireStrong({ passwords }: Auth, password: string): void {
-  const broken = passwords.rules.broken(password);
+export function requireStrong({ passwordRules }: Auth, password: string): void {
+  const broken = passwordRules.broken(password);
   if (broken.length === 0) return;
   const reasons = [...new Set(broken.map((rule) => (/ (at least|at most) /.test(rule) ? "length" : "characters")))];
   throw problem("weak password", {

@@ -1,12 +1,13 @@
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { accountOf } from "../../rest-gateway/auth/confirmation.ts";
+import { requireAccount } from "../../rest-gateway/auth/confirmation.ts";
 import { setEmail, setPassword } from "../../rest-gateway/auth/login-changes.ts";
+import { verifyPassword } from "../../rest-gateway/auth/passwords.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { signOut } from "../../rest-gateway/auth/sessions.ts";
-import type { Client } from "../../rest-gateway/auth/throttle.ts";
+import { type Client, guard, reserveLogin, settle } from "../../rest-gateway/auth/throttle.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
 import {
@@ -66,8 +67,8 @@ async function requireProof(
 ): Promise<void> {
   const { auth, client } = call;
   if (password !== null) {
-    const login = await auth.passwords.verify({ userId: signedIn.userId }, password, client, WRONG);
-    return auth.throttle.settle(login.attempt, false);
+    const login = await verifyPassword(auth, { userId: signedIn.userId }, password, client, WRONG);
+    return settle(auth, login.attempt, false);
   }
   if (nonce) return requireNonce(call, signedIn, nonce);
   requireRecent(auth, signedIn);
@@ -80,7 +81,7 @@ const WRONG = {
 
 /** Ends all other sessions of the user. */
 async function changePassword({ auth, client }: AuthCall, { userId: id, session }: SignedIn, password: string) {
-  const account = await accountOf(auth, { id });
+  const account = await requireAccount(auth, { id });
   const hash = await hashOther(auth, account, password, client);
   await setPassword(auth, { account, code: null }, hash, client, session);
 }
@@ -99,19 +100,15 @@ export async function logOut(call: AuthCall): Promise<void> {
 
 /**
  * The hash of a new password, which must not be the one that the account has. Reserves an attempt, which does not count. Rejects with
- * Problem "same password", and as `verify` of PasswordCheck.
+ * Problem "same password", and as verifyPassword.
  */
-function hashOther(
-  { hashing, throttle }: Auth,
-  { id, passwordHash }: Account,
-  password: string,
-  client: Client,
-): Promise<string> {
+function hashOther(auth: Auth, { id, passwordHash }: Account, password: string, client: Client): Promise<string> {
+  const { hashing } = auth;
   return hashing.inPlace(client, async () => {
     if (passwordHash !== null) {
-      const { attempt } = await throttle.reserveLogin({ userId: id }, client);
-      const isSame = await throttle.guard(attempt, hashing.matches(password, passwordHash, client));
-      await throttle.settle(attempt, false);
+      const { attempt } = await reserveLogin(auth, { userId: id }, client);
+      const isSame = await guard(auth, attempt, hashing.matches(password, passwordHash, client));
+      await settle(auth, attempt, false);
       if (isSame) throw problem("same password");
     }
     return hashing.hash(password, client);

@@ -6,37 +6,32 @@ import type { BodyLimits } from "../../gate/pipeline/body.ts";
 import type { AddressReader } from "../../gate/pipeline/exchange.ts";
 import type { Clock } from "../../identity/account.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
-import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
+import type { IdentityStore } from "../../identity/identity-store.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Sender } from "../../identity/sender.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { AdminUsers } from "./admin-users.ts";
-import { FactorRepository } from "./factor-repository.ts";
 import type { Federated } from "./federated.ts";
-import { AuthFunctions } from "./functions.ts";
+import { AuthFunctions, type Database, seconds } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
-import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
+import { Housekeeping, purge, purgeAnonymous } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
 import type { AuthSettings } from "./limits.ts";
 import type { Mails } from "./mail/mails.ts";
-import { Enrolment } from "./mfa.ts";
 import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
 import type { Passkeys } from "./passkeys/passkeys.ts";
-import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
-import { AuthRepository } from "./repository.ts";
+import { type HashPassword, PasswordHashing, PasswordRules } from "./passwords.ts";
+import { isSignupOpen } from "./registration.ts";
 import { ReturnUrls } from "./return-urls.ts";
 import { SameOriginCheck } from "./same-origin.ts";
-import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
+import { type BackupCodes, type FactorSettings, factorKeys } from "./second-factor.ts";
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
-import { SessionRepository } from "./session-repository.ts";
-import { Sessions } from "./sessions.ts";
-import { SignIn } from "./sign-in.ts";
 import { SignInCodes } from "./sign-in-codes.ts";
-import { Throttle, type ThrottleLimits } from "./throttle.ts";
+import type { ThrottleState } from "./throttle.ts";
 import type { Wire } from "./wires.ts";
 
 export type AuthOptions = AuthParts & {
@@ -65,26 +60,16 @@ export type AuthOptions = AuthParts & {
   readonly log: Logger;
 };
 
-/** The services that run statements: they count for the sender of a request. */
-export type BoundAuth = {
-  /** For what parts call. */
-  readonly functions: AuthFunctions;
+/** What runs statements: they count for the sender of a request. */
+export type BoundAuth = Database & {
+  /** Null for work of the service. */
+  readonly sender: Sender | null;
   readonly once: OneTimeValues;
   readonly codes: SignInCodes;
-  readonly repository: AuthRepository;
   readonly keys: KeyRepository;
-  readonly factors: FactorRepository;
-  readonly passwords: PasswordCheck;
-  readonly throttle: Throttle;
-  readonly signIn: SignIn;
-  readonly secondFactor: SecondFactor;
-  readonly enrolment: Enrolment;
   /** Null where no part brings them. */
   readonly passkeys: Passkeys | null;
-  readonly sessionRows: SessionRepository;
   readonly adminUsers: AdminUsers;
-  /** With cookies. */
-  readonly sessions: Sessions;
 };
 
 /** The services behind authentication; each route uses the ones that it needs. */
@@ -99,10 +84,15 @@ export type Auth = BoundAuth & {
   readonly hasAccountPages: boolean;
   readonly tokens: Tokens;
   readonly hashing: PasswordHashing;
+  readonly passwordRules: PasswordRules;
+  readonly throttle: ThrottleState;
+  /** Encrypts the secrets of second factors. */
+  readonly factorBox: SecretBox;
   readonly backupCodes: BackupCodes;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
+  readonly store: IdentityStore;
   /** Null where no part brings it. */
   readonly federated: Federated | null;
   /** Null where no part brings them. */
@@ -156,54 +146,32 @@ export function createAuth({
     forget: (userId) => store.forget(userId),
   });
   const codeBox = new SecretBox(deriveKey(secret, "sign-in codes"));
-  const attempts = { limits: settings as ThrottleLimits, waiting: 0, onLimit };
-  const hashing = new PasswordHashing(hashPassword);
-  const rules = new PasswordRules(settings);
+  const throttle: ThrottleState = { limits: settings, waiting: 0, onLimit };
   const passkeysOfService = createPasskeys?.({ settings, url, functions: ofService, secret, clock }) ?? null;
   const factorSecrets = factorKeys(settings, secret);
   const from = (sender: Sender | null): BoundAuth => {
     const functions = sender === null ? ofService : ofService.from(sender);
-    const repository = new AuthRepository(functions);
     const once = new OneTimeValues(functions);
-    const factors = new FactorRepository(functions);
-    const throttle = new Throttle(repository, attempts);
-    const passwords = new PasswordCheck({ rules, repository, hashing, throttle });
-    const passkeys = passkeysOfService?.from(functions) ?? null;
-    const factor = { repository, factors, throttle, passkeys, clock, ...factorSecrets };
-    const secondFactor = new SecondFactor(factor);
-    const confirms = settings.emailConfirm === "required";
     return {
-      ...{ functions, repository, once, factors, throttle, passwords, passkeys, secondFactor },
+      ...{ functions, sender, once, passkeys: passkeysOfService?.from(functions) ?? null },
       codes: new SignInCodes({ once, box: codeBox, clock }),
-      sessionRows: new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS }),
       keys: new KeyRepository(functions),
-      signIn: new SignIn({ confirms, passwords, throttle, repository, tokens, secondFactor, passkeys }),
-      enrolment: new Enrolment({ ...factor, issuer: new URL(url).hostname }),
       adminUsers: new AdminUsers(functions, serviceDatabase),
-      sessions: new Sessions(store.sessions, sender),
     };
   };
   const csrf = new CsrfTokens(secret);
   const sameOrigin = new SameOriginCheck(settings);
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
-  const store = identityStore({ from, csrf, sameOrigin, clock, notifications, onKeyUsed });
+  const fromSender = (sender: Sender | null): Auth => ({ ...auth, ...from(sender) });
+  const store = identityStore({ from: fromSender, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const bound = from(null);
-  const { functions, repository, keys } = bound;
+  const { functions, keys } = bound;
   const mails = createMails?.({ settings, functions, folder, hasTasks, secret, url, log }) ?? null;
-  const retention = {
-    attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),
-    eventSeconds: settings.auditRetention,
-    emailSeconds: settings.emailReservation,
-  };
-  const purges = [
-    () => repository.purge(retention),
-    () => repository.purgeAnonymous(ANONYMOUS_SECONDS),
-    async () => mails?.purge(),
-  ];
+  const purges = [() => purge(functions, settings), () => purgeAnonymous(functions), async () => mails?.purge()];
   const housekeeping = new Housekeeping({ purges, onError });
   const federated = createFederated?.({ settings, providerKinds, url, functions, secret, clock, log }) ?? null;
-  return {
+  const auth: Auth = {
     ...bound,
     from,
     settings,
@@ -212,11 +180,15 @@ export function createAuth({
     wires: new Map(),
     hasAccountPages,
     tokens,
-    hashing,
+    hashing: new PasswordHashing(hashPassword),
+    passwordRules: new PasswordRules(settings),
+    throttle,
+    factorBox: factorSecrets.box,
     backupCodes: factorSecrets.backupCodes,
     csrf,
     sameOrigin,
     callers: new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf }),
+    store,
     federated,
     mails,
     hookFailures,
@@ -225,19 +197,19 @@ export function createAuth({
     clock,
     addressOf,
     follow: (changed) => {
-      attempts.limits = changed;
-      repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
+      throttle.limits = changed;
+      limitAddedUsers(functions, changed).catch(onError);
       sameOrigin.follow(changed);
       passkeysOfService?.follow(changed);
     },
     onLimit,
     start: async () => {
-      await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);
+      await limitAddedUsers(functions, settings);
       await federated?.load();
       notifications.onIdentityChange((change) => {
         if (change === "providers" || change === "back") federated?.load().catch(onError);
       });
-      await repository.useSettings(settings, mails?.isOn === true);
+      await useSettings(functions, settings, mails?.isOn === true);
       mails?.start();
     },
     startHousekeeping: () => housekeeping.start(),
@@ -246,10 +218,26 @@ export function createAuth({
       await Promise.all([housekeeping.close(), keyUses.close()]);
     },
   };
+  return auth;
 }
 
-/** Seconds for which the limits of e-mails count: those of auth_api.request_mail. */
-const MAIL_WINDOW = 3600;
+/** Limits the users that callers of the interfaces add, in one network and within the window. */
+async function limitAddedUsers(functions: AuthFunctions, settings: AuthSettings): Promise<void> {
+  const values = [String(settings.registrationsPerAddress), seconds(settings.loginWindow)];
+  await functions.call("limit_added_users($1::integer, $2::interval)", values);
+}
+
+/** Stores settings that functions of the database read, and whether e-mails are sent or kept. */
+async function useSettings(functions: AuthFunctions, settings: AuthSettings, hasMail: boolean): Promise<void> {
+  const stored = {
+    mail: hasMail ? "on" : "off",
+    mails_per_recipient: String(settings.mailsPerRecipient),
+    email_confirm: settings.emailConfirm,
+    signup: isSignupOpen(settings) ? "open" : settings.signup,
+    users_email: settings.usersEmail,
+  };
+  await functions.call("use_settings($1::jsonb)", [JSON.stringify(stored)]);
+}
 
 /** Encrypts second factors again that are encrypted with the previous MFA_KEY. */
 export async function updateAccounts(

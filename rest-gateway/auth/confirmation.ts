@@ -2,12 +2,15 @@ import type { Caller } from "../../db/caller.ts";
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
+import { listFactors } from "./factors.ts";
+import type { Database } from "./functions.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
-import type { WrongPassword } from "./passwords.ts";
-import { missingPassword, passwordRequired, wrongCode } from "./problem.ts";
+import { verifyPassword, type WrongPassword } from "./passwords.ts";
+import { missingPassword, passwordRequired } from "./problem.ts";
+import { findAccountOf } from "./repository.ts";
 import type { Owner } from "./route.ts";
-import type { FactorProof } from "./second-factor.ts";
-import type { AcceptedCode, Client, CodeToTry, TriedCode } from "./throttle.ts";
+import { type FactorProof, readCode, trySentCode } from "./second-factor.ts";
+import { type Client, type CodeToTry, requireAccepted, settle } from "./throttle.ts";
 
 /** What a user sends again to confirm a change of the account. */
 export type Confirmation = {
@@ -39,9 +42,7 @@ export async function requireRecentSignIn(
   if (typeof confirmation.password !== "string") throw passwordRequired(auth.settings.recentSignIn);
   const confirmed = await confirm(auth, owner, confirmation, client);
   if (confirmed.code === null) return;
-  const { factors, throttle } = auth;
-  const spend = confirmed.code;
-  requireAccepted(await throttle.spendCode((limits) => factors.tryCode(owner.id, spend, null, limits), client));
+  requireAccepted(await trySentCode(auth, owner.id, confirmed.code, null, client));
 }
 
 /** Throws Problem for an anonymous user: nothing would let them in again after a second factor, and a key ends with the account. */
@@ -68,7 +69,7 @@ export async function confirm(
   client: Client,
   wrong = WRONG,
 ): Promise<Confirmed> {
-  const known = await accountOf(auth, owner);
+  const known = await requireAccount(auth, owner);
   requirePassword(known, password, wrong.field);
   const confirmed =
     known.passwordHash === null ? bySignIn(auth, owner) : byPassword(auth, owner, password!, client, wrong);
@@ -76,7 +77,7 @@ export async function confirm(
   if (!account.hasFactor) return { account, code: null };
   const code = proofIn(sent);
   if (code === null) throw problem("second factor needed");
-  return { account, code: await auth.secondFactor.read(account, { factors, code }, client.address) };
+  return { account, code: await readCode(auth, account, { factors, code }, client.address) };
 }
 
 /** Throws Problem if the account has a password and none is sent. */
@@ -92,26 +93,26 @@ export function requirePassword(
 type WithFactors = { readonly account: Account; readonly factors: readonly string[] };
 
 async function byPassword(
-  { passwords, throttle }: Auth,
+  auth: Auth,
   { id: userId }: Owner,
   password: string,
   client: Client,
   wrong: WrongPassword,
 ): Promise<WithFactors> {
-  const login = await passwords.verify({ userId }, password, client, wrong);
-  await throttle.settle(login.attempt, false);
+  const login = await verifyPassword(auth, { userId }, password, client, wrong);
+  await settle(auth, login.attempt, false);
   return login;
 }
 
 async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactors> {
   if (!isRecent(auth, owner)) throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
-  const [account, factors] = await Promise.all([accountOf(auth, owner), auth.factors.list(owner.id)]);
+  const [account, factors] = await Promise.all([requireAccount(auth, owner), listFactors(auth, owner.id)]);
   return { account, factors: factors.flatMap(({ secret }) => secret ?? []) };
 }
 
 /** Rejects with Problem if the account has been deleted. */
-export async function accountOf({ repository }: Auth, { id }: Pick<Owner, "id">): Promise<Account> {
-  const account = await repository.accountOf(id);
+export async function requireAccount(database: Database, { id }: Pick<Owner, "id">): Promise<Account> {
+  const account = await findAccountOf(database, id);
   if (account === null) throw problem("revoked token");
   return account;
 }
@@ -120,24 +121,6 @@ export async function accountOf({ repository }: Auth, { id }: Pick<Owner, "id">)
 export type Wrong = WrongPassword & { readonly field: string };
 
 const WRONG: Wrong = { event: "password_failed", error: () => problem("password not confirmed"), field: "password" };
-
-/** Throws Problem unless the code was accepted and its change made. */
-export function requireAccepted<Result>(tried: TriedCode<Result>): AcceptedCode<Result> {
-  switch (tried.outcome) {
-    case "accepted":
-      return tried;
-    case "none":
-      throw problem("no factor enabled");
-    case "missing":
-      throw problem("second factor needed");
-    case "changed":
-      throw problem("revoked token");
-    case "refused":
-      throw problem("passkey refused", { faults: [{ field: "passkey", message: "not accepted" }] });
-    default:
-      throw wrongCode();
-  }
-}
 
 /**
  * Whether the caller has proved the password, and the second factor if one is enabled, within the last `seconds`. A refreshed

@@ -7,7 +7,6 @@ import type { Clock } from "../../identity/account.ts";
 import type { Sender } from "../../identity/sender.ts";
 import { problem } from "../../problems/problem.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
-import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
 /** A call of a function in `auth_api`, such as `list_keys($1)`. */
 export type Call = { readonly call: string; readonly values: readonly (string | null)[] };
@@ -99,23 +98,10 @@ export class AuthFunctions {
   now(later = 0): string {
     return time(this.#options.clock() + later);
   }
-
-  /** The argument `sent` of the functions that spend a code. */
-  code(code: CodeToTry | null, { mfaAttempts, loginWindow }: CodeLimits): string | null {
-    if (code === null) return null;
-    const { secret, step, hashes, passkey, address } = code;
-    return JSON.stringify({
-      secret,
-      step,
-      passkey,
-      hashes: hashes.map((hash) => hash.toString("hex")),
-      address: address || null,
-      attempts: mfaAttempts,
-      now: this.now(),
-      span: seconds(loginWindow),
-    });
-  }
 }
+
+/** What calls the functions. */
+export type Database = { readonly functions: AuthFunctions };
 
 /** Who acts, for security events: `user 3`, `role service_role`. */
 export const operatorName = ({ role, claims }: Caller): string =>

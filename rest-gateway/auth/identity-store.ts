@@ -7,8 +7,11 @@ import type { CsrfTokens } from "../../identity/credentials.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import type { Sender } from "../../identity/sender.ts";
-import type { BoundAuth } from "./auth.ts";
+import type { Auth } from "./auth.ts";
+import { findAccountOfIdentity, findAccountState } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
+import { touchSession } from "./session-repository.ts";
+import { signInOnce } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
 const SEEN_FOR = 30_000;
@@ -20,7 +23,7 @@ const REVOKED_FOR = 2 * MAX_ACCESS_TOKEN_TTL * 1000;
 
 export type IdentityStoreOptions = {
   /** Null for work of the service. */
-  from(sender: Sender | null): Pick<BoundAuth, "repository" | "sessionRows" | "keys" | "signIn">;
+  from(sender: Sender | null): Auth;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly clock: Clock;
@@ -34,7 +37,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
-    lookUp: (id, sender) => from(sender).repository.accountState(id, REVOKED_FOR),
+    lookUp: (id, sender) => findAccountState(from(sender), id, REVOKED_FOR),
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
@@ -44,16 +47,16 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     // Never cached beyond the end of the session.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    lookUp: (hash, sender) => from(sender).sessionRows.touch(Buffer.from(hash, "hex")),
+    lookUp: (hash, sender) => touchSession(from(sender), Buffer.from(hash, "hex")),
   });
   const linked = new LookupCache<Account | null>({
     ...forever,
     lookUp: (key, sender) =>
-      from(sender).repository.accountOfIdentity(...(JSON.parse(key) as [issuer: string, subject: string])),
+      findAccountOfIdentity(from(sender), ...(JSON.parse(key) as [issuer: string, subject: string])),
   });
   const basic = new BasicSignIns({
     clock,
-    signIn: (credentials, sender) => from(sender).signIn.account({ ...credentials, code: null }, sender.address),
+    signIn: (credentials, sender) => signInOnce(from(sender), { ...credentials, code: null }, sender.address),
   });
   const forget = (userId: string) => {
     const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === userId;

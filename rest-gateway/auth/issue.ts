@@ -1,7 +1,7 @@
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Account, Proof } from "../../identity/account.ts";
 import { setSession } from "../../identity/cookies.ts";
-import { hashOf, newSecret } from "../../identity/secrets.ts";
+import { hashOf, hexHashOf, newSecret } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
@@ -9,9 +9,17 @@ import type { Reason } from "../../problems/reasons.ts";
 import type { Auth } from "./auth.ts";
 import { deviceOf } from "./device.ts";
 import type { Call as DatabaseCall } from "./functions.ts";
-import type { VerifiedAttempt } from "./repository.ts";
+import { noteEvent, type VerifiedAttempt } from "./repository.ts";
 import type { Call } from "./route.ts";
-import { type Method, methodsOf, type ReuseRules, type Rotation, type UsedMethod } from "./session-repository.ts";
+import {
+  type Method,
+  methodsOf,
+  type ReuseRules,
+  type Rotation,
+  rotateToken,
+  startSession,
+  type UsedMethod,
+} from "./session-repository.ts";
 import { describeUser, type User } from "./user.ts";
 
 /** A session, and what is sent of it. */
@@ -72,7 +80,7 @@ type Login = { readonly account: Account } & (VerifiedAttempt | { readonly attem
  */
 export async function issue<Sent>(call: IssueCall, { account, ...given }: Login, form: Form<Sent>): Promise<Sent> {
   const { auth, request, client } = call;
-  const { clock, sessionRows, sessions, settings, tokens } = auth;
+  const { clock, settings, store, tokens } = auth;
   const { kind } = form;
   const isCookie = kind === "cookie";
   const secret = isCookie ? newSecret() : tokens.issueRefresh(account.id);
@@ -84,9 +92,10 @@ export async function issue<Sent>(call: IssueCall, { account, ...given }: Login,
   const replaced = isCookie && login ? identityOf(request).credentials.session : null;
   const previous = replaced === null ? null : hashOf(replaced);
   const row = { account, kind, hash: hashOf(secret), startedAt, expiresAt, device, methods, previous };
-  const started = await sessionRows.start(row, login, form.reading && [form.reading(auth, account.id)]);
+  const started = await startSession(auth, row, login, form.reading && [form.reading(auth, account.id)]);
   if (started === null) throw problem("wrong password");
-  if (replaced !== null) sessions.forget(replaced);
+  // Before the database reports it.
+  if (replaced !== null) store.sessions.delete(hexHashOf(replaced));
   const [session, read] = started;
   const timestamp = Math.floor(startedAt / 1000);
   const used = methods.map((method) => ({ method, timestamp }));
@@ -128,16 +137,16 @@ export async function rotate<Sent>(
   { reading, send }: Form<Sent>,
 ): Promise<Sent> {
   const { auth, client } = call;
-  const { repository, sessionRows, tokens, clock } = auth;
+  const { tokens, clock } = auth;
   const userId = userOfRefresh(auth, token);
   const secret = tokens.issueRefresh(userId);
   const expiresAt = clock() + REFRESH_SECONDS * 1000;
   const more = reading && [reading(auth, userId)];
-  const [rotation, read] = await sessionRows.rotateToken(hashOf(token), hashOf(secret), expiresAt, rules, more);
+  const [rotation, read] = await rotateToken(auth, hashOf(token), hashOf(secret), expiresAt, rules, more);
   if (rotation.outcome === "rotated")
     return send(call, { ...rotation, secret, signedInAt: Date.parse(rotation.startedAt), read });
   if (rotation.outcome === "reused")
-    await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
+    await noteEvent(auth, { event: "token_reused", userId: rotation.userId, address: client.address });
   throw problem(REFUSALS[rotation.outcome]);
 }
 

@@ -6,13 +6,14 @@ import type { KeyAnswer } from "./answers.ts";
 import type { KeyBody } from "./bodies.ts";
 import { refuseAnonymous, requireRecentSignIn } from "./confirmation.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
+import { noteEvent } from "./repository.ts";
 import { type Call, currentSignInOf } from "./route.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 
 export const listKeys = async ({ auth, signedIn }: Call<"account">) => ({ data: await auth.keys.list(signedIn.id) });
 
 export async function createKey({ auth, client, signedIn, body }: Call<"account", z.infer<typeof KeyBody>>) {
-  const { repository, keys, clock, settings } = auth;
+  const { keys, clock, settings } = auth;
   const { name, expiresIn, ...confirmation } = body;
   refuseAnonymous(signedIn);
   // A key outlives the token that creates it.
@@ -24,7 +25,7 @@ export async function createKey({ auth, client, signedIn, body }: Call<"account"
   const made = await keys.create(signIn, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
   if (made === "ended") throw problem("revoked token");
   if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
-  await repository.note({ event: "key_created", userId, address: client.address, detail: { key: made.id } });
+  await noteEvent(auth, { event: "key_created", userId, address: client.address, detail: { key: made.id } });
   const { id, ...described } = made;
   return { id, key, ...described };
 }
@@ -37,7 +38,7 @@ export async function readKey({ auth, signedIn, id }: Call<"account">) {
 
 export async function deleteKey({ auth, client: { address }, signedIn: { id: userId }, id }: Call<"account">) {
   if (!(await auth.keys.revoke(userId, id))) throw problem("no such key");
-  await auth.repository.note({ event: "key_revoked", userId, address, detail: { key: id } });
+  await noteEvent(auth, { event: "key_revoked", userId, address, detail: { key: id } });
 }
 
 /** A key as its owner reads it, without the key itself. */

@@ -2,9 +2,10 @@ import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { SESSION, setSession } from "../../identity/cookies.ts";
 import { problem } from "../../problems/problem.ts";
 import { LogoutBody, readOptional } from "./bodies.ts";
-import { accountOf } from "./confirmation.ts";
+import { requireAccount } from "./confirmation.ts";
+import { noteEvent } from "./repository.ts";
 import { type Call, currentSignInOf, signedInBy } from "./route.ts";
-import type { Scope, SessionDescription } from "./session-repository.ts";
+import { endSession, type Scope, type SessionDescription, sessionsOf } from "./session-repository.ts";
 import { signOut } from "./sessions.ts";
 import { describeUser } from "./user.ts";
 
@@ -13,8 +14,8 @@ export async function readUser(call: Call<"user">) {
   const { auth, signedIn } = call;
   const { session: id } = currentSignInOf(signedIn);
   const [account, sessions] = await Promise.all([
-    accountOf(auth, signedIn),
-    id === null ? [] : auth.sessionRows.list(signedIn.id),
+    requireAccount(auth, signedIn),
+    id === null ? [] : sessionsOf(auth, signedIn.id),
   ]);
   const session = sessions.find((each) => each.id === id);
   renewCookie(call);
@@ -25,16 +26,16 @@ export async function readUser(call: Call<"user">) {
 export async function listSessions({ auth, signedIn }: Call<"account">) {
   const { session } = currentSignInOf(signedIn);
   const isCurrent = ({ id }: SessionDescription) => id === session;
-  return { data: (await auth.sessionRows.list(signedIn.id)).map((each) => ({ ...each, isCurrent: isCurrent(each) })) };
+  return { data: (await sessionsOf(auth, signedIn.id)).map((each) => ({ ...each, isCurrent: isCurrent(each) })) };
 }
 
 /** `DELETE /auth/sessions/{sessionId}` */
 export async function deleteSession(call: Call<"account">) {
   const { auth, response, client, signedIn, id } = call;
-  if (!(await auth.sessionRows.end(signedIn.id, id))) throw problem("no such session");
+  if (!(await endSession(auth, signedIn.id, id))) throw problem("no such session");
   if (id === currentSignInOf(signedIn).session && signedInBy(signedIn) === "session") SESSION.end(response);
   const event = { event: "session_ended", userId: signedIn.id, address: client.address } as const;
-  await auth.repository.note({ ...event, detail: { session: id } });
+  await noteEvent(auth, { ...event, detail: { session: id } });
 }
 
 /** `POST /auth/logout` */

@@ -7,8 +7,16 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { argon2, type Costs, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
 import { badFields } from "./problem.ts";
-import type { AuthRepository, EventName } from "./repository.ts";
-import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
+import type { EventName } from "./repository.ts";
+import {
+  type Client,
+  guard,
+  type Login,
+  type ReservedLogin,
+  reserveLogin,
+  settle,
+  type Throttled,
+} from "./throttle.ts";
 
 /** Characters of a password. Applies to logins too. */
 export const MAX_PASSWORD = 128;
@@ -214,63 +222,48 @@ function usable(hash: string | null): Verify | null {
   }
 }
 
-type PasswordCheckOptions = {
-  readonly rules: PasswordRules;
-  readonly repository: Pick<AuthRepository, "replaceHash">;
-  readonly hashing: PasswordHashing;
-  readonly throttle: Throttle;
-};
-
 /** The security event and the error for a wrong password. */
 export type WrongPassword = { readonly event: EventName; error(): Error };
 
 /** A login whose password is right. The caller must settle its attempt. */
 export type VerifiedLogin = ReservedLogin & { readonly account: Account };
 
-/** Verifies the password of an account, for logins and for changes that require the password again. */
-export class PasswordCheck {
-  /** For new passwords. */
-  readonly rules: PasswordRules;
-  readonly #options: PasswordCheckOptions;
-
-  constructor(options: PasswordCheckOptions) {
-    this.rules = options.rules;
-    this.#options = options;
-  }
-
-  /**
-   * Reserves an attempt and verifies the password; the caller settles the attempt. A wrong password counts as a failed login
-   * and rejects with the error of `wrong`. Rejects with Problem "too many attempts" before the password is checked, and
-   * with "busy".
-   */
-  verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
-    return this.#options.hashing.inPlace(client, () => this.#verify(who, password, client, wrong));
-  }
-
-  async #verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
-    const { hashing, throttle } = this.#options;
-    const login = await throttle.reserveLogin(who, client);
+/**
+ * Verifies the password of an account, for logins and for changes that require the password again. Reserves an attempt, which the caller
+ * settles. A wrong password counts as a failed login and rejects with the error of `wrong`. Rejects with Problem "too many attempts" before
+ * the password is checked, and with "busy".
+ */
+export const verifyPassword = (
+  auth: Throttled & { readonly hashing: PasswordHashing },
+  who: Login,
+  password: string,
+  client: Client,
+  wrong: WrongPassword,
+): Promise<VerifiedLogin> =>
+  auth.hashing.inPlace(client, async () => {
+    const { hashing } = auth;
+    const login = await reserveLogin(auth, who, client);
     const { account, attempt } = login;
     const hash = account?.passwordHash ?? null;
-    const isRight = await throttle.guard(attempt, hashing.matches(password, hash, client, login.decoy));
+    const isRight = await guard(auth, attempt, hashing.matches(password, hash, client, login.decoy));
     if (isRight && account !== null && hash !== null) {
-      const current = await throttle.guard(attempt, this.#withCurrentHash(account, password, hash, client));
-      return { ...login, account: current };
+      // An imported hash is replaced by one of this service, because only now is the password known.
+      const isCurrent = await guard(auth, attempt, hashing.isCurrent(hash));
+      const passwordHash = isCurrent ? hash : await guard(auth, attempt, replaceHash(auth, account, password, client));
+      return { ...login, account: { ...account, passwordHash } };
     }
-    await throttle.settle(attempt, true, {
-      event: wrong.event,
-      userId: account?.id ?? null,
-      address: client.address,
-    });
+    const event = { event: wrong.event, userId: account?.id ?? null, address: client.address };
+    await settle(auth, attempt, true, event);
     throw wrong.error();
-  }
+  });
 
-  /** An imported hash is replaced by one of this service, because only now is the password known. */
-  async #withCurrentHash(account: Account, password: string, hash: string, client: Client): Promise<Account> {
-    const { repository, hashing } = this.#options;
-    if (await hashing.isCurrent(hash)) return account;
-    const passwordHash = await hashing.hash(password, client);
-    // If the password has been changed meanwhile, its hash stays.
-    return (await repository.replaceHash(account, passwordHash)) ? { ...account, passwordHash } : account;
-  }
+/** The hash of the account. If the password has been changed meanwhile, its hash stays. */
+async function replaceHash(
+  { functions, hashing }: Parameters<typeof verifyPassword>[0],
+  { id, passwordHash }: Account,
+  password: string,
+  client: Client,
+): Promise<string | null> {
+  const hash = await hashing.hash(password, client);
+  return (await functions.call("replace_hash($1, $2, $3)", [id, passwordHash, hash])) ? hash : passwordHash;
 }

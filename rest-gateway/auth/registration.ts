@@ -3,10 +3,13 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { languagesOf } from "../conventions/languages.ts";
 import type { Auth } from "./auth.ts";
+import type { Database } from "./functions.ts";
+import { normalizedEmail } from "./login-names.ts";
 import type { Destination } from "./mail/mails.ts";
 import { withMissingGrant } from "./problem.ts";
+import { findAccountOf, noteEvent } from "./repository.ts";
 import type { Call } from "./route.ts";
-import type { Client } from "./throttle.ts";
+import { type Client, guard, reserveRegistration, settle } from "./throttle.ts";
 
 /** The fields of a new user, and the username. A user without a username signs in with the e-mail. */
 export type NewUser = {
@@ -41,33 +44,47 @@ export async function signUp(
   const { auth, request, client } = call;
   const languages = languagesOf(request.headers["accept-language"]);
   const id = await register(auth, { ...user, isByOperator: false, languages }, password, client);
-  if (auth.settings.emailConfirm !== "required") return { id: id!, account: (await auth.repository.accountOf(id!))! };
+  if (auth.settings.emailConfirm !== "required") return { id: id!, account: (await findAccountOf(auth, id!))! };
   auth.mails?.markBrowser(call, id);
   return { id, account: null };
 }
 
 /**
- * Creates a user and the account in one transaction, up to a limit per network, and returns the id of the user, or null as the repository
+ * Creates a user and the account in one transaction, up to a limit per network, and returns the id of the user, or null as `insert`
  * does. The caller has checked the password; the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503,
  * and with an internal error if a grant is missing.
  */
 export const register = (auth: Auth, user: NewUser, password: string, client: Client): Promise<string | null> =>
   auth.hashing.inPlace(client, async () => {
-    const { repository, settings } = auth;
     // The database checks it again; here, before the password is hashed.
-    if (!isSignupOpen(settings) && !user.isByOperator) throw problem("sign-up closed");
-    const userId = await repository.register(user, await hashOf(auth, password, client)).catch((error) => {
+    if (!isSignupOpen(auth.settings) && !user.isByOperator) throw problem("sign-up closed");
+    const userId = await insert(auth, user, await hashOf(auth, password, client)).catch((error) => {
       throw withMissingGrant(error, `the hook new_user gets ${Object.keys(user.fields).join(", ")} and`);
     });
     const event = userId === null ? "registration_repeated" : "registered";
-    await repository.note({ event, userId, address: client.address });
+    await noteEvent(auth, { event, userId, address: client.address });
     return userId;
   });
 
 /** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
-async function hashOf({ hashing, throttle }: Auth, password: string, client: Client): Promise<string> {
-  const attempt = await throttle.reserveRegistration(client);
-  const hash = await throttle.guard(attempt, hashing.hash(password, client));
-  await throttle.settle(attempt, true);
+async function hashOf(auth: Auth, password: string, client: Client): Promise<string> {
+  const attempt = await reserveRegistration(auth, client);
+  const hash = await guard(auth, attempt, auth.hashing.hash(password, client));
+  await settle(auth, attempt, true);
   return hash;
+}
+
+/** The id of the user; null if the e-mail is taken and EMAIL_CONFIRM=required: its owner hears of it. */
+async function insert(
+  { functions }: Database,
+  { fields, username, metadata = {}, isByOperator, languages, destination }: NewUser,
+  passwordHash: string,
+): Promise<string | null> {
+  const values = [
+    ...[JSON.stringify({ ...fields, email: normalizedEmail(fields.email) }), username, passwordHash],
+    ...[JSON.stringify(metadata), String(isByOperator), JSON.stringify({ ...destination, languages })],
+  ];
+  const call = "register($1::jsonb, $2, $3, $4::jsonb, $5::boolean, $6::jsonb)";
+  const id = await functions.call<string | number | null>(call, values);
+  return id === null ? null : String(id);
 }

@@ -33,7 +33,7 @@ import {
 } from "./bodies.ts";
 import { createKey, deleteKey, listKeys, readKey } from "./keys.ts";
 import { changeEmail, changePassword } from "./login-changes.ts";
-import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
+import { completeEnrolment, disableApp, renewBackupCodes, startEnrolment } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
 import { PAGE_ROUTES } from "./pages/routes.ts";
 import { type Routes, route } from "./route.ts";
@@ -216,7 +216,7 @@ export const ROUTES: Routes = {
     isBodyOptional: true,
     answer: ok("The secret.", EnrolmentAnswer),
     problems: [409],
-    handle: enableFactor,
+    handle: startEnrolment,
   }),
   "POST /api/mfa/verify": route({
     operationId: "verifyFactor",
@@ -227,7 +227,7 @@ export const ROUTES: Routes = {
     handlerBody: [CodeBody],
     isBodyOptional: true,
     answer: ok("The factor is enabled; the backup codes.", BackupCodesAnswer),
-    handle: verifyFactor,
+    handle: completeEnrolment,
   }),
   "POST /api/mfa/backup-codes": route({
     operationId: "renewBackupCodes",
@@ -247,7 +247,7 @@ export const ROUTES: Routes = {
     body: ConfirmationBody,
     answer: ok("The factor is disabled.", MessageAnswer),
     problems: [409],
-    handle: disableFactor,
+    handle: disableApp,
   }),
   "GET /.well-known/jwks.json": route({
     operationId: "readPublicKeys",

@@ -1,26 +1,17 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { Config } from "../../config/config.ts";
-import type { Account, Clock } from "../../identity/account.ts";
-import type { FactorRepository } from "./factor-repository.ts";
+import type { Account } from "../../identity/account.ts";
+import type { Auth } from "./auth.ts";
 import type { PasskeySignature } from "./passkeys/credentials.ts";
-import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
+import type { Signed } from "./passkeys/passkeys.ts";
 import { factorUnreadable } from "./problem.ts";
-import type { AuthRepository } from "./repository.ts";
+import { noteEvent } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
-import type { Client, CodeLimits, CodeToTry, Throttle } from "./throttle.ts";
+import { type Client, type CodeOutcome, type CodeToTry, spendCode, type TriedCode } from "./throttle.ts";
 import { stepOf } from "./totp.ts";
 
 /** The keys that encrypt secrets and hash backup codes. */
 export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: BackupCodes };
-
-type SecondFactorOptions = FactorKeys & {
-  readonly repository: Pick<AuthRepository, "note">;
-  readonly factors: FactorRepository;
-  readonly throttle: Throttle;
-  /** Null where no part brings them. */
-  readonly passkeys: Pick<Passkeys, "verify"> | null;
-  readonly clock: Clock;
-};
 
 export type FactorSettings = Pick<Config, "mfaKey" | "mfaPreviousKey">;
 
@@ -35,51 +26,59 @@ export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: s
   };
 }
 
-/** Verifies codes of the authenticator app and backup codes. */
-export class SecondFactor {
-  readonly #options: SecondFactorOptions;
+/**
+ * Spends a code, and the challenge that it completes, by its id. Rejects with Problem "too many attempts" even if the code is right, with
+ * "busy", and with Problem if the secret of the user cannot be decrypted.
+ */
+export async function tryCode(
+  auth: Auth,
+  account: Account,
+  sent: SentCode,
+  challenge: string | null,
+  client: Client,
+): Promise<"accepted" | "wrong" | "refused" | "spent"> {
+  const code = await readCode(auth, account, sent, client.address);
+  const { outcome } = await trySentCode(auth, account.id, code, challenge, client);
+  return outcome as "accepted" | "wrong" | "refused" | "spent";
+}
 
-  constructor(options: SecondFactorOptions) {
-    this.#options = options;
-  }
+/** The same for a code that was read. */
+export function trySentCode(
+  auth: Auth,
+  userId: string,
+  code: CodeToTry,
+  challenge: string | null,
+  client: Client,
+): Promise<TriedCode> {
+  const change = (sent: string | null) =>
+    auth.functions.call<CodeOutcome | null>("try_code($1, $2::jsonb, $3::uuid)", [userId, sent, challenge]);
+  return spendCode(auth, code, change, client);
+}
 
-  /**
-   * Spends a code, and the challenge that it completes, by its id. Rejects with Problem "too many attempts" even if the
-   * code is right, with "busy", and with Problem if the secret of the user cannot be decrypted.
-   */
-  async tryCode(
-    account: Account,
-    sent: SentCode,
-    challenge: string | null,
-    client: Client,
-  ): Promise<"accepted" | "wrong" | "refused" | "spent"> {
-    const { throttle, factors } = this.#options;
-    const code = await this.read(account, sent, client.address);
-    const change = (limits: CodeLimits) => factors.tryCode(account.id, code, challenge, limits);
-    const { outcome } = await throttle.spendCode(change, client);
-    return outcome as "accepted" | "wrong" | "refused" | "spent";
+/**
+ * Reads a code or verifies a passkey, which the database then compares and spends. Rejects with Problem if a secret cannot be decrypted,
+ * and for a passkey of a page that may not use it.
+ */
+export async function readCode(
+  auth: Auth,
+  { id }: Account,
+  { factors, code }: SentCode,
+  address: string,
+): Promise<CodeToTry> {
+  const { backupCodes, passkeys, factorBox, clock } = auth;
+  if (typeof code !== "string") {
+    const signed = "counter" in code ? code : ((await passkeys?.verify(code)) ?? null);
+    return { ...NO_CODE, passkey: signed?.userId === id ? signed : null, address };
   }
-
-  /**
-   * Reads a code or verifies a passkey, which the database then compares and spends. Rejects with Problem if a secret cannot be decrypted,
-   * and for a passkey of a page that may not use it.
-   */
-  async read({ id }: Account, { factors, code }: SentCode, address: string): Promise<CodeToTry> {
-    const { repository, backupCodes, passkeys, box, clock } = this.#options;
-    if (typeof code !== "string") {
-      const signed = "counter" in code ? code : ((await passkeys?.verify(code)) ?? null);
-      return { ...NO_CODE, passkey: signed?.userId === id ? signed : null, address };
-    }
-    if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
-    const opened = factors.map((factor) => ({ factor, secret: box.open(Buffer.from(factor, "hex"), id) }));
-    for (const { factor, secret } of opened) {
-      const step = secret === null ? null : stepOf(secret, code, clock());
-      if (step !== null) return { secret: factor, step, hashes: [], address };
-    }
-    if (opened.every(({ secret }) => secret !== null)) return { secret: null, step: null, hashes: [], address };
-    await repository.note({ event: "factor_unreadable", userId: id, address });
-    throw factorUnreadable();
+  if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
+  const opened = factors.map((factor) => ({ factor, secret: factorBox.open(Buffer.from(factor, "hex"), id) }));
+  for (const { factor, secret } of opened) {
+    const step = secret === null ? null : stepOf(secret, code, clock());
+    if (step !== null) return { secret: factor, step, hashes: [], address };
   }
+  if (opened.every(({ secret }) => secret !== null)) return { ...NO_CODE, address };
+  await noteEvent(auth, { event: "factor_unreadable", userId: id, address });
+  throw factorUnreadable();
 }
 
 /** A code that a user has sent. `factors` are the encrypted secrets whose codes are right, in hex. */

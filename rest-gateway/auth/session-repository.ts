@@ -1,8 +1,11 @@
 import type { z } from "zod";
 import type { Account, Session } from "../../identity/account.ts";
+import { IDLE_SECONDS } from "../../identity/cookies.ts";
+import type { SessionEntryAnswer } from "./answers.ts";
+import type { Auth } from "./auth.ts";
 import type { LogoutBody } from "./bodies.ts";
 import type { Device } from "./device.ts";
-import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
+import { bytes, type Call, type Database, seconds, time } from "./functions.ts";
 import { refuseByHook } from "./problem.ts";
 import { noting, refusedByHook, settling, type VerifiedAttempt } from "./repository.ts";
 
@@ -33,16 +36,8 @@ export type Method = "password" | "oauth" | "sso/saml" | "totp" | "passkey" | "m
 /** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
 export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
 
-/** A session, as its user sees it. Times are ISO 8601. */
-export type SessionDescription = {
-  readonly id: string;
-  readonly kind: "cookie" | "token";
-  readonly device: string | null;
-  readonly network: string | null;
-  readonly createdAt: string;
-  readonly lastUsedAt: string;
-  readonly expiresAt: string;
-};
+/** A session, as its user sees it. */
+export type SessionDescription = Omit<z.infer<typeof SessionEntryAnswer>, "isCurrent">;
 
 /** `timestamp` is seconds since 1970. */
 export type UsedMethod = { readonly method: Method; readonly timestamp: number };
@@ -63,13 +58,6 @@ export type Rotation =
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
-export type SessionLimits = {
-  /** Sessions that a user may have. */
-  readonly max: number;
-  /** Seconds for which a session with a cookie may be idle. */
-  readonly idle: number;
-};
-
 /** The method of a sign-in at a provider. */
 const providerMethodOf = ({ bySaml }: Pick<VerifiedAttempt, "bySaml">): Method => (bySaml ? "sso/saml" : "oauth");
 
@@ -81,98 +69,85 @@ export function methodsOf({ hasFactor }: Account, login?: VerifiedAttempt): read
   return hasFactor ? [login?.factor ?? "totp", first] : [first];
 }
 
-/** Sessions, with their refresh tokens or cookies. */
-export class SessionRepository {
-  readonly #functions: AuthFunctions;
-  readonly #limits: SessionLimits;
-
-  constructor(functions: AuthFunctions, limits: SessionLimits) {
-    this.#functions = functions;
-    this.#limits = limits;
-  }
-
-  /**
-   * Returns the id of the new session, and the results of `more`; null if the account has changed since it was found. With `login`, its
-   * attempt is settled and the login is recorded. Rejects with Problem if the hook after_sign_in refuses the sign-in.
-   */
-  async start(
-    { account, kind, hash, startedAt, expiresAt, device, methods, previous }: NewSession,
-    login?: VerifiedAttempt,
-    more: readonly Call[] = [],
-  ): Promise<readonly [id: string, ...results: unknown[]] | null> {
-    const [cookie, token] = kind === "cookie" ? [bytes(hash), null] : [null, bytes(hash)];
-    const { id, epoch } = account;
-    const values = [
-      ...[id, String(epoch), cookie, token, device.name, device.network],
-      ...[time(startedAt), time(expiresAt), String(this.#limits.max), `{${methods.join()}}`],
-      login?.provider ?? null,
-    ];
-    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[], $11";
-    const call = { call: `start_session($1, $2::integer, ${types})`, values };
-    const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
-    const completed = login ? this.#completing(account, login, kind === "cookie" ? "session" : "token") : [];
-    const running = this.#functions.run(call, ...more, ...ended, ...completed);
-    const [session, ...results] = await running.catch(async (error) => {
-      if (login) {
-        const refused = noting(refusedByHook(id, login.address), this.#functions.now());
-        const returned = login.mailToken ? [returning(login.mailToken, account)] : [];
-        await this.#functions.run(settling(login.attempt, false), refused, ...returned);
-      }
-      return refuseByHook(error);
-    });
-    return session === null ? null : [session as string, ...results.slice(0, more.length)];
-  }
-
-  /** A token that was already spent is accepted again by `rules`. Also returns the results of `more`. */
-  async rotateToken(
-    oldHash: Buffer,
-    newHash: Buffer,
-    expiresAt: number,
-    { grace, acceptsParent = false }: ReuseRules,
-    more: readonly Call[] = [],
-  ): Promise<readonly [Rotation, ...results: unknown[]]> {
-    const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(grace)];
-    const call = "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval, $6::boolean)";
-    const rotating = { call, values: [...values, String(acceptsParent)] };
-    const [rotation, ...results] = await this.#functions.run(rotating, ...more);
-    const rotated = rotation as Rotation;
-    if (rotated.outcome === "reused") this.#functions.forget(rotated.userId);
-    return [rotated, ...results];
-  }
-
-  /** Postpones the idle timeout of a cookie. Returns null if its session has ended. */
-  touch(cookieHash: Buffer): Promise<Session | null> {
-    const call = "touch_session($1::bytea, $2::timestamptz, $3::interval)";
-    return this.#functions.call(call, [bytes(cookieHash), this.#functions.now(), seconds(this.#limits.idle)]);
-  }
-
-  /** The sessions of a user that have not ended, those that were used last first. */
-  list(userId: string): Promise<readonly SessionDescription[]> {
-    const values = [userId, this.#functions.now(), seconds(this.#limits.idle)];
-    return this.#functions.call("list_sessions($1, $2::timestamptz, $3::interval)", values);
-  }
-
-  /** Returns false if the user has no such session. */
-  end(userId: string, id: string): Promise<boolean> {
-    const values = [userId, id, this.#functions.now()];
-    return this.#functions.change("end_session($1, $2::uuid, $3::timestamptz)", values);
-  }
-
-  /** Ends this session, all others, or all, and records that. Returns false if the one that would stay has ended. */
-  signOut({ id, session }: CurrentSignIn, scope: Scope, by: string, address: string): Promise<boolean> {
-    const values = [id, session, scope, by, address || null, this.#functions.now()];
-    return this.#functions.change("sign_out($1, $2::uuid, $3, $4, $5::inet, $6::timestamptz)", values);
-  }
-
-  /** The calls that complete a login: they delete the attempt and record the login. */
-  #completing({ id, epoch }: Account, login: VerifiedAttempt, by: "token" | "session"): readonly Call[] {
-    const { attempt, address, provider, byPasskey: passkey } = login;
-    const detail = JSON.stringify({ by, provider, passkey });
-    const values = [id, String(epoch), address || null, detail, this.#functions.now()];
-    const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
-    return [settling(attempt, false), { call, values }];
-  }
+/**
+ * Returns the id of the new session, and the results of `more`; null if the account has changed since it was found. With `login`, its
+ * attempt is settled and the login is recorded. Rejects with Problem if the hook after_sign_in refuses the sign-in.
+ */
+export async function startSession(
+  { functions, settings }: Pick<Auth, "functions" | "settings">,
+  { account, kind, hash, startedAt, expiresAt, device, methods, previous }: NewSession,
+  login?: VerifiedAttempt,
+  more: readonly Call[] = [],
+): Promise<readonly [id: string, ...results: unknown[]] | null> {
+  const [cookie, token] = kind === "cookie" ? [bytes(hash), null] : [null, bytes(hash)];
+  const { id, epoch } = account;
+  const values = [
+    ...[id, String(epoch), cookie, token, device.name, device.network],
+    ...[time(startedAt), time(expiresAt), String(settings.sessionsMax), `{${methods.join()}}`],
+    login?.provider ?? null,
+  ];
+  const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[], $11";
+  const call = { call: `start_session($1, $2::integer, ${types})`, values };
+  const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
+  const by = kind === "cookie" ? "session" : "token";
+  const completed = login ? completing(account, login, by, functions.now()) : [];
+  const running = functions.run(call, ...more, ...ended, ...completed);
+  const [session, ...results] = await running.catch(async (error) => {
+    if (login) {
+      const refused = noting(refusedByHook(id, login.address), functions.now());
+      const returned = login.mailToken ? [returning(login.mailToken, account)] : [];
+      await functions.run(settling(login.attempt, false), refused, ...returned);
+    }
+    return refuseByHook(error);
+  });
+  return session === null ? null : [session as string, ...results.slice(0, more.length)];
 }
+
+/** The calls that complete a login: they delete the attempt and record the login. */
+function completing(
+  { id, epoch }: Account,
+  { attempt, address, provider, byPasskey: passkey }: VerifiedAttempt,
+  by: "token" | "session",
+  now: string,
+): readonly Call[] {
+  const values = [id, String(epoch), address || null, JSON.stringify({ by, provider, passkey }), now];
+  const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
+  return [settling(attempt, false), { call, values }];
+}
+
+/** A token that was already spent is accepted again by `rules`. Also returns the results of `more`. */
+export async function rotateToken(
+  { functions }: Database,
+  oldHash: Buffer,
+  newHash: Buffer,
+  expiresAt: number,
+  { grace, acceptsParent = false }: ReuseRules,
+  more: readonly Call[] = [],
+): Promise<readonly [Rotation, ...results: unknown[]]> {
+  const values = [bytes(oldHash), bytes(newHash), functions.now(), time(expiresAt), seconds(grace)];
+  const call = "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval, $6::boolean)";
+  const rotating = { call, values: [...values, String(acceptsParent)] };
+  const [rotation, ...results] = await functions.run(rotating, ...more);
+  const rotated = rotation as Rotation;
+  if (rotated.outcome === "reused") functions.forget(rotated.userId);
+  return [rotated, ...results];
+}
+
+/** Postpones the idle timeout of a cookie. Returns null if its session has ended. */
+export const touchSession = ({ functions }: Database, cookieHash: Buffer): Promise<Session | null> =>
+  functions.call("touch_session($1::bytea, $2::timestamptz, $3::interval)", [
+    ...[bytes(cookieHash), functions.now(), seconds(IDLE_SECONDS)],
+  ]);
+
+/** The sessions of a user that have not ended, those that were used last first. */
+export const sessionsOf = ({ functions }: Database, userId: string): Promise<readonly SessionDescription[]> =>
+  functions.call("list_sessions($1, $2::timestamptz, $3::interval)", [
+    ...[userId, functions.now(), seconds(IDLE_SECONDS)],
+  ]);
+
+/** Returns false if the user has no such session. */
+export const endSession = ({ functions }: Database, userId: string, id: string): Promise<boolean> =>
+  functions.change("end_session($1, $2::uuid, $3::timestamptz)", [userId, id, functions.now()]);
 
 /** Makes the token of an e-mail valid again. */
 const returning = (token: object, { id, epoch }: Account): Call => ({

@@ -2,10 +2,9 @@ import { identityOf } from "../../gate/pipeline/exchange.ts";
 import type { Session } from "../../identity/account.ts";
 import { SESSION, setSession } from "../../identity/cookies.ts";
 import type { Credentials } from "../../identity/credentials.ts";
-import type { LookupCache } from "../../identity/lookup-cache.ts";
-import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { Sender } from "../../identity/sender.ts";
+import { hexHashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
+import type { Auth } from "./auth.ts";
 import { COOKIE, type IssueCall, issue } from "./issue.ts";
 import type { Call } from "./route.ts";
 import type { CurrentSignIn, Scope } from "./session-repository.ts";
@@ -52,7 +51,10 @@ export async function signOut(
 ): Promise<void> {
   // Without a session of this service, there is no one to end or to keep.
   if (signIn.session === null && scope !== "global") throw problem("token required");
-  const isDone = await auth.sessionRows.signOut(signIn, scope, by, client.address);
+  const { functions } = auth;
+  const values = [signIn.id, signIn.session, scope, by, client.address || null, functions.now()];
+  // False if the session that would stay has ended.
+  const isDone = await functions.change("sign_out($1, $2::uuid, $3, $4, $5::inet, $6::timestamptz)", values);
   if (!isDone) throw problem("revoked token");
   if (by === "session" && scope !== "others") SESSION.end(response);
 }
@@ -63,7 +65,7 @@ export async function signOut(
  */
 export async function sessionOf({ auth, request, response }: Call): Promise<CurrentSession> {
   const { credentials } = identityOf(request);
-  const session = await auth.sessions.of(credentials);
+  const session = await findSession(auth, credentials);
   if (session !== null) return session;
   if (credentials.session === null) throw problem("no session to end");
   SESSION.end(response);
@@ -73,27 +75,11 @@ export async function sessionOf({ auth, request, response }: Call): Promise<Curr
 /** `cookie` is its value; the database stores only its hash. */
 export type CurrentSession = Session & { readonly cookie: string };
 
-/** Sessions of browsers. */
-export class Sessions {
-  readonly #cache: LookupCache<Session | null>;
-  readonly #sender: Sender | null;
-
-  /** By the SHA-256 of their cookie, in hex. A lookup postpones the idle timeout. */
-  constructor(cache: LookupCache<Session | null>, sender: Sender | null) {
-    this.#cache = cache;
-    this.#sender = sender;
-  }
-
-  /** The session of the cookie; null if there is no cookie or the session has ended. */
-  async of({ session: cookie }: Credentials): Promise<CurrentSession | null> {
-    const session = cookie && (await this.#cache.get(keyOf(cookie), this.#sender));
-    return session ? { ...session, cookie: cookie! } : null;
-  }
-
-  /** Drops an ended session from the cache, before the database reports it. */
-  forget(cookie: string): void {
-    this.#cache.delete(keyOf(cookie));
-  }
+/** The session of the cookie; null if there is no cookie or the session has ended. A lookup postpones the idle timeout. */
+export async function findSession(
+  { store, sender }: Pick<Auth, "store" | "sender">,
+  { session: cookie }: Credentials,
+): Promise<CurrentSession | null> {
+  const session = cookie && (await store.sessions.get(hexHashOf(cookie), sender));
+  return session ? { ...session, cookie: cookie! } : null;
 }
-
-const keyOf = (cookie: string) => hashOf(cookie).toString("hex");

@@ -1,14 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../../config/config.ts";
+import { countedNetworksOf } from "../../db/network.ts";
+import { writeArray } from "../../db/wire/array-text.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Refusal } from "../../problems/credentials.ts";
 import { type Problem, problem } from "../../problems/problem.ts";
+import { type Call, type Database, seconds } from "./functions.ts";
 import type { AuthLimits } from "./limits.ts";
 import type { Signed } from "./passkeys/passkeys.ts";
-import type { AuthRepository, SecurityEvent } from "./repository.ts";
+import { wrongCode } from "./problem.ts";
+import { noting, type SecurityEvent, settling } from "./repository.ts";
 
-export type ThrottleLimits = LoginLimits & CodeLimits & Pick<AuthLimits, "registrationsPerAddress">;
+export type ThrottleLimits = Pick<Config, "loginAttempts"> &
+  Pick<AuthLimits, "loginWindow" | "loginAttemptsPerAddress" | "mfaAttempts" | "registrationsPerAddress">;
 
 /** What all clients share. */
 export type ThrottleState = {
@@ -27,19 +32,6 @@ export type Reservation = { readonly ids: ReservedAttempt } | { readonly retryAf
 
 /** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
-
-export type LoginLimits = Pick<Config, "loginAttempts"> & Pick<AuthLimits, "loginAttemptsPerAddress" | "loginWindow">;
-
-export type BegunLogin = {
-  readonly account: Account | null;
-  /** The encrypted secrets of the enabled second factors, in hex. */
-  readonly factors: readonly string[];
-  /** For an unknown login: the hash of another account, so that its verification takes as long. */
-  readonly decoy: string | null;
-  readonly attempt: Reservation;
-};
-
-export type CodeLimits = Pick<AuthLimits, "loginWindow" | "mfaAttempts">;
 
 /** A code of the app is sent as its step, null if it is wrong; a backup code as its possible hashes. */
 export type CodeToTry = {
@@ -90,113 +82,168 @@ const MAX_WAIT = 5000;
 /** Maximum number of waiting attempts: more would only load the database with checks. */
 const MAX_WAITING = 64;
 
+/** Limits the guessing of passwords and codes. */
+export type Throttled = Database & { readonly throttle: ThrottleState };
+
+// Reserve an attempt, verify, settle the attempt. An attempt is reserved before it is verified, so that parallel attempts cannot exceed the
+// limit. If undecided attempts take up the limit, others wait for them.
+
 /**
- * Limits the guessing of passwords and codes: reserve an attempt, verify, settle the attempt. An attempt is reserved before it
- * is verified, so that parallel attempts cannot exceed the limit. If undecided attempts take up the limit, others wait for them.
+ * Finds the account and reserves an attempt for it in the network of the IP address, so that a user cannot be locked out from another
+ * network. An unknown login takes the same statements as a known one. Rejects with Problem "too many attempts", and with "busy" if earlier
+ * attempts are not decided in time.
  */
-export class Throttle {
-  readonly #repository: AuthRepository;
-  readonly #state: ThrottleState;
+export const reserveLogin = (auth: Throttled, who: Login, { address, signal }: Client): Promise<ReservedLogin> =>
+  whenDecided(auth, signal, async ({ loginAttempts, loginAttemptsPerAddress, loginWindow }) => {
+    const { functions } = auth;
+    const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
+    const networks = perNetwork(address, loginAttempts, loginAttemptsPerAddress);
+    const values = [login, userId, address, ...networks, functions.now(), seconds(loginWindow)];
+    const types = "$1, $2, $3, $4::text[], $5::integer[], $6::integer[], $7::timestamptz, $8::interval";
+    type Begun = Omit<ReservedLogin, "attempt"> & { readonly attempt: Reservation };
+    const begun = await functions.call<Begun>(`begin_login(${types})`, values);
+    const attempt = attemptOf(auth, begun.attempt, "LOGIN_ATTEMPTS");
+    return attempt && { ...begun, attempt };
+  });
 
-  constructor(repository: AuthRepository, state: ThrottleState) {
-    this.#repository = repository;
-    this.#state = state;
-  }
+/** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
+export const reserveCode = (auth: Throttled, userId: string, { signal }: Client): Promise<ReservedAttempt> =>
+  reserve(auth, signal, "wrong_codes", "reserve_code($1, $2::integer, $3::timestamptz, $4::interval)", (limits) => [
+    ...[userId, String(limits.mfaAttempts)],
+  ]);
 
-  /**
-   * Finds the account and reserves an attempt for it in the network of the IP address, so that a user cannot be locked out from
-   * another network. Rejects with Problem "too many attempts", and with "busy" if earlier attempts are not decided in time.
-   */
-  async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
-    return this.#whenDecided(async () => {
-      const begun = await this.#repository.beginLogin(who, address, this.#state.limits);
-      const attempt = this.#attemptOf(begun.attempt, "LOGIN_ATTEMPTS");
-      return attempt && { ...begun, attempt };
-    }, signal);
-  }
+/** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
+export const reserveRegistration = (auth: Throttled, { address, signal }: Client): Promise<ReservedAttempt> =>
+  reserve(auth, signal, "address_registrations", `reserve_registration(${IN_NETWORKS})`, (limits) =>
+    perNetwork(address, limits.registrationsPerAddress),
+  );
 
-  /** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
-  async reserveCode(userId: string, { signal }: Client): Promise<ReservedAttempt> {
-    const { mfaAttempts, loginWindow } = this.#state.limits;
-    const reserve = () => this.#repository.reserveCode(userId, mfaAttempts, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "wrong_codes"), signal);
-  }
+/** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
+export const reserveResponse = (auth: Throttled, { address, signal }: Client): Promise<ReservedAttempt> =>
+  reserve(auth, signal, "address_logins", `reserve_response(${IN_NETWORKS})`, (limits) =>
+    perNetwork(address, limits.loginAttemptsPerAddress),
+  );
 
-  /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
-  async reserveRegistration({ address, signal }: Client): Promise<ReservedAttempt> {
-    const { registrationsPerAddress, loginWindow } = this.#state.limits;
-    const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_registrations"), signal);
-  }
+const IN_NETWORKS = "$1::text[], $2::integer[], $3::timestamptz, $4::interval";
 
-  /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
-  async reserveResponse({ address, signal }: Client): Promise<ReservedAttempt> {
-    const { loginAttemptsPerAddress, loginWindow } = this.#state.limits;
-    const reserve = () => this.#repository.reserveResponse(address, loginAttemptsPerAddress, loginWindow);
-    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "address_logins"), signal);
-  }
+const reserve = (
+  auth: Throttled,
+  signal: Client["signal"],
+  limit: Limit,
+  call: string,
+  valuesOf: (limits: ThrottleLimits) => Call["values"],
+): Promise<ReservedAttempt> =>
+  whenDecided(auth, signal, async (limits) => {
+    const values = [...valuesOf(limits), auth.functions.now(), seconds(limits.loginWindow)];
+    return attemptOf(auth, await auth.functions.call(call, values), limit);
+  });
 
-  /**
-   * Reserves an attempt, spends a code and settles the attempt, in the transaction of the change that the code confirms.
-   * Rejects as reserveLogin does.
-   */
-  spendCode<Result>(
-    change: (limits: CodeLimits) => Promise<CodeOutcome<Result> | null>,
-    { signal }: Client,
-  ): Promise<TriedCode<Result>> {
-    return this.#whenDecided(async () => {
-      const tried = await change(this.#state.limits);
-      if (tried !== null && "retryAfter" in tried) throw this.#tooMany("wrong_codes", tried.retryAfter);
+/**
+ * Reserves an attempt, spends a code and settles the attempt, in the transaction of the change that the code confirms. The change gets the
+ * code as an argument. Rejects as reserveLogin does.
+ */
+export const spendCode = <Result>(
+  auth: Throttled,
+  code: CodeToTry | null,
+  change: (sent: string | null) => Promise<CodeOutcome<Result> | null>,
+  { signal }: Client,
+): Promise<TriedCode<Result>> =>
+  whenDecided(auth, signal, async (limits) => {
+    const tried = await change(code && argumentOf(auth, code, limits));
+    if (tried !== null && "retryAfter" in tried) throw tooMany(auth, "wrong_codes", tried.retryAfter);
+    return tried;
+  });
+
+/** Throws Problem unless the code was accepted and its change made. */
+export function requireAccepted<Result>(tried: TriedCode<Result>): AcceptedCode<Result> {
+  switch (tried.outcome) {
+    case "accepted":
       return tried;
-    }, signal);
-  }
-
-  /** Decides whether the attempt counts, and records the event with it. */
-  settle(attempt: ReservedAttempt, counts: boolean, event?: SecurityEvent): Promise<void> {
-    return this.#repository.settle(attempt, counts, event);
-  }
-
-  /** Returns the result of a verification. If it rejects, the service is at fault and the attempt does not count. */
-  async guard<Result>(attempt: ReservedAttempt, verification: Promise<Result>): Promise<Result> {
-    try {
-      return await verification;
-    } catch (error) {
-      await this.settle(attempt, false);
-      throw error;
-    }
-  }
-
-  /** Null while other attempts are undecided. Throws Problem if the limit is reached. */
-  #attemptOf(reservation: Reservation, limit: keyof typeof REASONS): ReservedAttempt | null {
-    if (reservation === null) return null;
-    if ("ids" in reservation) return reservation.ids;
-    throw this.#tooMany(limit, reservation.retryAfter);
-  }
-
-  #tooMany(limit: keyof typeof REASONS, retryAfter: number): Problem {
-    this.#state.onLimit(limit);
-    return problem(REASONS[limit], { retryAfter });
-  }
-
-  /** Repeats `look` until it returns a value: null means that other attempts are undecided. */
-  async #whenDecided<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {
-    const found = await look();
-    if (found !== null) return found;
-    if (this.#state.waiting >= MAX_WAITING) throw busy();
-    this.#state.waiting++;
-    try {
-      for (const until = performance.now() + MAX_WAIT; performance.now() < until; ) {
-        await sleep(POLL_INTERVAL);
-        if (signal?.aborted) break;
-        const found = await look();
-        if (found !== null) return found;
-      }
-    } finally {
-      this.#state.waiting--;
-    }
-    throw busy();
+    case "none":
+      throw problem("no factor enabled");
+    case "missing":
+      throw problem("second factor needed");
+    case "changed":
+      throw problem("revoked token");
+    case "refused":
+      throw problem("passkey refused", { faults: [{ field: "passkey", message: "not accepted" }] });
+    default:
+      throw wrongCode();
   }
 }
+
+/** The argument `sent` of the functions that spend a code. */
+function argumentOf(
+  { functions }: Throttled,
+  { secret, step, hashes, passkey, address }: CodeToTry,
+  { mfaAttempts, loginWindow }: ThrottleLimits,
+): string {
+  return JSON.stringify({
+    ...{ secret, step, passkey, hashes: hashes.map((hash) => hash.toString("hex")) },
+    ...{ address: address || null, attempts: mfaAttempts, now: functions.now(), span: seconds(loginWindow) },
+  });
+}
+
+/** Decides whether the attempt counts, and records the event with it. */
+export async function settle(
+  { functions }: Database,
+  attempt: ReservedAttempt,
+  counts: boolean,
+  event?: SecurityEvent,
+): Promise<void> {
+  await functions.run(settling(attempt, counts), ...(event ? [noting(event, functions.now())] : []));
+}
+
+/** Returns the result of a verification. If it rejects, the service is at fault and the attempt does not count. */
+export async function guard<Result>(
+  database: Database,
+  attempt: ReservedAttempt,
+  verification: Promise<Result>,
+): Promise<Result> {
+  try {
+    return await verification;
+  } catch (error) {
+    await settle(database, attempt, false);
+    throw error;
+  }
+}
+
+/** Null while other attempts are undecided. Throws Problem if the limit is reached. */
+function attemptOf(auth: Throttled, reservation: Reservation, limit: Limit): ReservedAttempt | null {
+  if (reservation === null) return null;
+  if ("ids" in reservation) return reservation.ids;
+  throw tooMany(auth, limit, reservation.retryAfter);
+}
+
+function tooMany({ throttle }: Throttled, limit: Limit, retryAfter: number): Problem {
+  throttle.onLimit(limit);
+  return problem(REASONS[limit], { retryAfter });
+}
+
+/** Repeats `look` until it returns a value: null means that other attempts are undecided. */
+async function whenDecided<Found>(
+  { throttle }: Throttled,
+  signal: Client["signal"],
+  look: (limits: ThrottleLimits) => Promise<Found | null>,
+): Promise<Found> {
+  const found = await look(throttle.limits);
+  if (found !== null) return found;
+  if (throttle.waiting >= MAX_WAITING) throw busy();
+  throttle.waiting++;
+  try {
+    for (const until = performance.now() + MAX_WAIT; performance.now() < until; ) {
+      await sleep(POLL_INTERVAL);
+      if (signal?.aborted) break;
+      const found = await look(throttle.limits);
+      if (found !== null) return found;
+    }
+  } finally {
+    throttle.waiting--;
+  }
+  throw busy();
+}
+
+type Limit = keyof typeof REASONS;
 
 /** Of each limit, which a metric counts by its name. */
 const REASONS = {
@@ -207,3 +254,10 @@ const REASONS = {
 } as const satisfies Record<string, Refusal>;
 
 const busy = () => problem("busy", { retryAfter: 1 });
+
+/** The networks that an attempt from an address counts for, and for each limit its value in each of them; as arrays of Postgres. */
+function perNetwork(address: string, ...limits: readonly number[]): string[] {
+  const networks = countedNetworksOf(address);
+  const names = networks.map(({ name }) => name);
+  return [names, ...limits.map((limit) => networks.map(({ factor }) => String(limit * factor)))].map(writeArray);
+}

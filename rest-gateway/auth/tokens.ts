@@ -6,7 +6,7 @@ import type { Auth } from "./auth.ts";
 import { parseLogin, type RefreshBody, readBody } from "./bodies.ts";
 import { challengeOf, type Form, issue, rotate, SIGNED_IN, type SignedIn, TOKENS } from "./issue.ts";
 import type { Call } from "./route.ts";
-import type { AdmittedLogin } from "./sign-in.ts";
+import { type AdmittedLogin, admitChallenge, admitLogin, admitPasskey } from "./sign-in.ts";
 
 export const login = async (call: Call): Promise<SignedIn> => issue(call, await admit(call), SIGNED_IN);
 
@@ -39,10 +39,8 @@ export async function sendPublicKeys({ auth, request, response }: Call): Promise
 export async function admit({ auth, request, client }: Call): Promise<AdmittedLogin> {
   const input = parseLogin(await readBody(request, auth.limits));
   try {
-    if ("challenge" in input) return await auth.signIn.admitChallenge(input, client);
-    return await ("username" in input
-      ? auth.signIn.admit(input, client)
-      : auth.signIn.admitPasskey(input.passkey, client));
+    if ("challenge" in input) return await admitChallenge(auth, input, client);
+    return await ("username" in input ? admitLogin(auth, input, client) : admitPasskey(auth, input.passkey, client));
   } catch (error) {
     throw isRefusal(error) ? withChallenge(error, auth) : error;
   }

@@ -11,6 +11,7 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../auth/auth.ts";
 import { issue, TOKENS } from "../auth/issue.ts";
 import { type NewUser, register, signUp } from "../auth/registration.ts";
+import { findAccountOf } from "../auth/repository.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
@@ -120,7 +121,7 @@ export async function createAccount(
   const confirms = auth.settings.emailConfirm === "required";
   const registering = register(auth, user, request.account!.password, { address });
   const id = await registering.catch(explaining(request, identity, runner, confirms));
-  return id === null ? null : createdAs((await auth.repository.accountOf(id))!, request, identity);
+  return id === null ? null : createdAs((await findAccountOf(auth, id))!, request, identity);
 }
 
 function createdAs(account: Account, request: ResourceRequest, identity: Identity): CreatedAccount {

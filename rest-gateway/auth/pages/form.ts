@@ -153,13 +153,13 @@ export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text
 
 /** Fields that several forms have. */
 export const NAME: Field = { name: "name", label: "Name", autocomplete: "name", maxlength: 200 };
-export const newPasswordField = ({ passwords }: Auth, label = "Password"): Field => ({
+export const newPasswordField = ({ passwordRules }: Auth, label = "Password"): Field => ({
   name: "password",
   label,
   type: "password",
   autocomplete: "new-password",
   maxlength: MAX_PASSWORD,
-  hint: passwords.rules.hint,
+  hint: passwordRules.hint,
 });
 export const CODE_FIELD: Field = {
   name: "code",

@@ -6,7 +6,7 @@ import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse, readFo
 import { COOKIE, issue, SIGNED_IN } from "../issue.ts";
 import { START_AGAIN } from "../problem.ts";
 import type { Call } from "../route.ts";
-import type { AdmittedLogin } from "../sign-in.ts";
+import { type AdmittedLogin, admitChallenge } from "../sign-in.ts";
 import { codeFormIn, sendCodeForm } from "./code-form.ts";
 import { stateAfter } from "./form.ts";
 import { type Recipient, sendContinuation } from "./page.ts";
@@ -64,7 +64,7 @@ export async function completeWithCode(call: Call): Promise<void> {
   const codeForm = codeFormIn(form);
   const { challenge } = codeForm;
   try {
-    const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
+    const login = await admitChallenge(auth, proofOfChallenge(form), client);
     const kept = await auth.once.take<Kept>("return", hashOf(challenge));
     if (kept === null) throw expired("the challenge is not one of a sign-in in a browser");
     await (kept.mode === "token" ? sendTokens : sendSession)(call, login, kept.returnTo);

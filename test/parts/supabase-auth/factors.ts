@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_FACTORS } from "../../../rest-gateway/auth/mfa.ts";
+import { MAX_FACTORS } from "../../../rest-gateway/auth/factors.ts";
 import { appCode } from "../../support/totp.ts";
 import { claimsOf, failureOf, type Kind, PASSWORD, useAuth } from "./support.ts";
 

@@ -3,8 +3,15 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { Transactions } from "../../../db/transaction/transaction.ts";
 import { problem } from "../../../problems/problem.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
-import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
-import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
+import {
+  type Client,
+  guard,
+  reserveCode,
+  reserveLogin,
+  reserveRegistration,
+  settle,
+  type Throttled,
+} from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { admissionTo } from "../../support/transactions.ts";
 
@@ -15,7 +22,7 @@ const LIMITS = {
 const CLIENT = { address: "203.0.113.1" };
 
 let database: TestDatabase;
-let throttle: Throttle;
+let auth: Throttled;
 beforeAll(async () => {
   database = await createTestDatabase();
   const pool = { connectionString: database.url, max: 4 };
@@ -26,10 +33,10 @@ beforeAll(async () => {
     admission: admissionTo(pool.max),
     onConnectionError() {},
   });
-  throttle = new Throttle(new AuthRepository(new AuthFunctions({ database: transactions, clock: Date.now })), {
-    ...{ limits: LIMITS, waiting: 0 },
-    onLimit() {},
-  });
+  auth = {
+    functions: new AuthFunctions({ database: transactions, clock: Date.now }),
+    throttle: { limits: LIMITS, waiting: 0, onLimit() {} },
+  };
   return async () => {
     await transactions.close();
     await database.drop();
@@ -43,12 +50,12 @@ const TOO_MANY_REGISTRATIONS = problem("too many registrations", { retryAfter: 9
 
 const ADA = { login: "ada" };
 /** Reserves an attempt and returns the ids. */
-const login = async (client: Client = CLIENT) => (await throttle.reserveLogin(ADA, client)).attempt;
+const login = async (client: Client = CLIENT) => (await reserveLogin(auth, ADA, client)).attempt;
 
 describe.each([
   ["a login", login, TOO_MANY],
-  ["a code", () => throttle.reserveCode("1", CLIENT), TOO_MANY],
-  ["a registration", () => throttle.reserveRegistration(CLIENT), TOO_MANY_REGISTRATIONS],
+  ["a code", () => reserveCode(auth, "1", CLIENT), TOO_MANY],
+  ["a registration", () => reserveRegistration(auth, CLIENT), TOO_MANY_REGISTRATIONS],
 ])("%s", (_what, reserve, refusal) => {
   test.each([
     [false, "is reserved when earlier attempts are forgotten"],
@@ -57,7 +64,7 @@ describe.each([
     const reserved = await Promise.all([reserve(), reserve()]);
     const third = reserve().catch((error) => error);
     expect(await Promise.race([third, sleep(300, "waits")])).toBe("waits");
-    for (const attempt of reserved) await throttle.settle(attempt, counts);
+    for (const attempt of reserved) await settle(auth, attempt, counts);
     expect(await third).toEqual(counts ? refusal : expect.arrayContaining([expect.any(Number)]));
   });
 });
@@ -65,7 +72,7 @@ describe.each([
 test("an attempt does not count when its verification fails by a fault of the service", async () => {
   for (let i = 0; i < 3; i++) {
     const fault = new Error("the database is not available");
-    await expect(throttle.guard(await login(), Promise.reject(fault))).rejects.toBe(fault);
+    await expect(guard(auth, await login(), Promise.reject(fault))).rejects.toBe(fault);
   }
   await login();
 });
@@ -76,7 +83,7 @@ test("an attempt whose client has disconnected stops waiting, and is not reserve
   const third = login({ ...CLIENT, signal: client.signal });
   client.abort();
   await expect(third).rejects.toEqual(BUSY);
-  for (const attempt of reserved) await throttle.settle(attempt, false);
+  for (const attempt of reserved) await settle(auth, attempt, false);
   const { rows } = await database.owner.query("select from auth_private.attempts");
   expect(rows).toEqual([]);
 });
@@ -89,13 +96,13 @@ test("at most 64 attempts wait at once: further ones are rejected", async () => 
   const rejected: unknown[] = [];
   const others = Array.from({ length: 70 }, async () => {
     try {
-      await throttle.settle(await login(), false);
+      await settle(auth, await login(), false);
     } catch (error) {
       rejected.push(error);
     }
   });
   await expect.poll(() => rejected).toEqual(Array(6).fill(BUSY));
-  for (const attempt of reserved) await throttle.settle(attempt, false);
+  for (const attempt of reserved) await settle(auth, attempt, false);
   await Promise.all(others);
   expect(rejected).toHaveLength(6);
 });
