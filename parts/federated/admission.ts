@@ -5,15 +5,21 @@ import { CLOCK_TOLERANCE } from "../../identity/verified-tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Linking, SentIdToken } from "../../rest-gateway/auth/federated.ts";
 import { issueUnlessFactor, SIGNED_IN } from "../../rest-gateway/auth/issue.ts";
+import { keepOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { CodePurpose } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { type Client, reserveResponse, settle } from "../../rest-gateway/auth/throttle.ts";
 import type { SignInCodeBody } from "./bodies.ts";
-import type { Confirmed } from "./completion.ts";
+import {
+  accountOfIdentity,
+  type Confirmed,
+  type SealedIdentity,
+  sealIdentity,
+  takeIdentityCode,
+} from "./completion.ts";
 import { isSignInFailure } from "./failure.ts";
 import { linkTo } from "./identities.ts";
-import type { SealedIdentity } from "./identity-repository.ts";
 import { type Provider, proofOf } from "./provider.ts";
 import { type FederatedServices, servicesOf } from "./services.ts";
 
@@ -29,7 +35,7 @@ export async function admit(
 ): Promise<AdmittedLogin> {
   const account = linking
     ? await linkTo(services, linking, provider.settings.name, identity, address)
-    : await services.completion.accountOf(identity, provider, address);
+    : await accountOfIdentity(services, identity, provider, address);
   return { account, attempt: [], address, ...proofOf(provider) };
 }
 
@@ -48,7 +54,7 @@ async function admitConfirmed(
 export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignInCodeBody>>) {
   const { auth, client, body } = call;
   const services = servicesOf(auth);
-  const confirmed = await services.completion.takeCode(body.signInCode, "token", body.codeVerifier);
+  const confirmed = await takeIdentityCode(services, body.signInCode, "token", body.codeVerifier);
   return issueUnlessFactor(call, await admitConfirmed(services, confirmed, client), SIGNED_IN);
 }
 
@@ -59,7 +65,7 @@ export async function admitCode(
   verifier: string,
   client: Client,
 ): Promise<AdmittedLogin> {
-  const take = (purpose: CodePurpose) => services.completion.takeCode(code, purpose, verifier);
+  const take = (purpose: CodePurpose) => takeIdentityCode(services, code, purpose, verifier);
   return admitConfirmed(services, (await take("token")) ?? (await take("link")), client);
 }
 
@@ -71,12 +77,11 @@ export async function admitIdToken(
   linking: Linking | null,
   client: Client,
 ): Promise<AdmittedLogin> {
-  const { completion, once } = services;
   const identity = await verifyResponse(services, client, () => provider.finishIdToken!(token)).catch(refuseIdToken);
-  const login = await admit(services, provider, completion.seal(identity), linking, client);
+  const login = await admit(services, provider, sealIdentity(services, identity), linking, client);
   // With the time by which clocks may differ.
   const { exp } = jwt.decode(token.idToken) as jwt.JwtPayload;
-  if (await once.keep("id token", hashOf(token.idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000)) return login;
+  if (await keepOnce(services, "id token", hashOf(token.idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000)) return login;
   throw problem("bad ID token", { why: "it was used before" });
 }
 

@@ -3,6 +3,7 @@ import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import type { SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { challengeOf } from "../../rest-gateway/auth/issue.ts";
+import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import { type Recipient, sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { askForCode, sendTokens, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
@@ -10,6 +11,7 @@ import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import { codeUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { admit, verifyResponse } from "./admission.ts";
+import { issueIdentityCode, sealIdentity } from "./completion.ts";
 import { signInFailure } from "./failure.ts";
 import { browserOf, FLOW_SECONDS, type Flow, flowKey, isState, setBrowser } from "./flow.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
@@ -29,18 +31,18 @@ export const startSignIn =
 
 /** Redirects the browser to the provider, and binds what follows to it with a cookie. */
 export async function beginSignIn(
-  { providers, flows, once, clock }: FederatedServices,
+  services: FederatedServices,
   { request, response }: Pick<Call, "request" | "response">,
   provider: Provider,
   start: SignInRequest,
 ): Promise<void> {
-  const flow = flows.create();
+  const flow = services.flows.create();
   const url = await provider.begin(flow);
   // Sign-ins in several tabs share the cookie.
   const browser = browserOf(request, provider.sameSite) ?? newSecret();
   const key = flowKey(flow.state, browser, provider.settings.name);
-  const data = { ...start, issuer: await providers.issuerOf(provider) };
-  await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
+  const data = { ...start, issuer: await services.providers.issuerOf(provider) };
+  await keepOnce(services, "sign-in", key, data, services.clock() + FLOW_SECONDS * 1000);
   setBrowser(response, provider.sameSite, browser);
   response.redirect(302, url);
 }
@@ -63,9 +65,9 @@ export async function completeSignIn(call: Call, kind: Kind, sent: URLSearchPara
   const provider = providerOf(call, kind);
   const { flow, start } = await takeFlow(call, provider, sent.get(stateName));
   attempt.start = start;
-  const identity = await verifyResponse(services, client, () => provider.finish(sent, flow, auth.once));
+  const identity = await verifyResponse(services, client, () => provider.finish(sent, flow, auth));
   if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
-  const login = await admit(services, provider, services.completion.seal(identity), start.linking, client);
+  const login = await admit(services, provider, sealIdentity(services, identity), start.linking, client);
   const wire = wireOf(auth, start);
   if (wire !== null) return sendContinuation(call, await signedInUrl(call, wire, login, start.returnTo!));
   if (start.mode === "token") return answerTokens(call, login, start);
@@ -78,12 +80,12 @@ async function takeFlow(
   provider: Provider,
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: SignInRequest }> {
-  const { providers, flows, once } = servicesOf(auth);
+  const { providers, flows } = servicesOf(auth);
   const browser = browserOf(request, provider.sameSite);
   if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);
-  const found = await once.take<SignInRequest & { readonly issuer: string }>("sign-in", key);
+  const found = await takeOnce<SignInRequest & { readonly issuer: string }>(auth, "sign-in", key);
   if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
   if (issuer !== (await providers.issuerOf(provider)))
@@ -101,10 +103,10 @@ async function sendCode(
   start: SignInRequest,
 ): Promise<void> {
   const { mode, returnTo, challenge, linking } = start;
-  const { completion } = servicesOf(to.auth);
-  const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
+  const services = servicesOf(to.auth);
+  const confirmed = { provider: settings.name, identity: sealIdentity(services, identity), linking };
   const wire = wireOf(to.auth, start) ?? OWN_WIRE;
-  const code = await completion.issueCode(confirmed, mode as "token" | "link", challenge!);
+  const code = await issueIdentityCode(services, confirmed, mode as "token" | "link", challenge!);
   sendContinuation(to, codeUrl(wire, code, returnTo!));
 }
 

@@ -1,13 +1,17 @@
 import type { Account } from "../../identity/account.ts";
 import type { Linking } from "../../rest-gateway/auth/federated.ts";
-import type { Database } from "../../rest-gateway/auth/functions.ts";
+import { bytes } from "../../rest-gateway/auth/functions.ts";
+import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
+import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { noteEvent } from "../../rest-gateway/auth/repository.ts";
-import type { SecretBox } from "../../rest-gateway/auth/secret-box.ts";
-import type { CodePurpose, SignInCodes } from "../../rest-gateway/auth/sign-in-codes.ts";
+import { type CodePurpose, issueCode, takeCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { signInFailure } from "./failure.ts";
-import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
+import type { FederatedServices } from "./services.ts";
+
+/** `signIn` is encrypted, and so is readable only by the service. */
+export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };
 
 /** An identity, and the name of the provider that has confirmed it. */
 export type Confirmed = {
@@ -22,83 +26,103 @@ type Stored = Omit<Confirmed, "identity"> & {
   readonly identity: Omit<SealedIdentity, "signIn"> & { readonly signIn: string | null };
 };
 
-export type CompletionOptions = Database & {
-  readonly identities: IdentityRepository;
-  readonly codes: SignInCodes;
-  /** Whether SIGNUP keeps identities without an account from getting one. */
-  readonly isClosed: boolean;
-  /** Encrypts what the database must not read. */
-  readonly box: SecretBox;
-};
+// Turns an identity that a provider has confirmed into an account, or into a code that a client exchanges for one.
 
-/** Turns an identity that a provider has confirmed into an account, or into a code that a client exchanges for one. */
-export class Completion {
-  readonly #options: CompletionOptions;
+/** The identity as it is stored. */
+export function sealIdentity({ box }: FederatedServices, identity: ConfirmedIdentity): SealedIdentity {
+  const { signIn } = identity;
+  const owner = ownerOf(identity.issuer, identity.subject);
+  return { ...identity, signIn: signIn === null ? null : box.seal(signIn, owner) };
+}
 
-  constructor(options: CompletionOptions) {
-    this.#options = options;
-  }
+/**
+ * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is created: an e-mail
+ * is never enough to use an existing one. Rejects with Problem, also if a trigger of the database refuses the new user.
+ */
+export async function accountOfIdentity(
+  services: FederatedServices,
+  identity: SealedIdentity,
+  { settings }: Provider,
+  address: string,
+): Promise<Account> {
+  const account =
+    (await useIdentity(services, identity, settings.name)) ?? (await register(services, identity, settings, address));
+  if (!account.isDisabled) return account;
+  const detail = { reason: "disabled", provider: settings.name };
+  await noteEvent(services, { event: "login_refused", userId: account.id, address, detail });
+  throw signInFailure("account disabled");
+}
 
-  /** The identity as it is stored. */
-  seal(identity: ConfirmedIdentity): SealedIdentity {
-    const { signIn } = identity;
-    const owner = ownerOf(identity.issuer, identity.subject);
-    return { ...identity, signIn: signIn === null ? null : this.#options.box.seal(signIn, owner) };
-  }
+/** Records a sign-in. Returns null if the identity is not linked to an account. */
+function useIdentity(
+  { functions }: FederatedServices,
+  { issuer, subject, email, signIn }: SealedIdentity,
+  provider: string,
+): Promise<Account | null> {
+  const values = [issuer, subject, provider, email && normalizedEmail(email), signIn && bytes(signIn), functions.now()];
+  return functions.call("use_identity($1, $2, $3, $4, $5::bytea, $6::timestamptz)", values);
+}
 
-  /**
-   * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is
-   * created: an e-mail is never enough to use an existing one. Rejects with Problem, also if a trigger of the
-   * database refuses the new user.
-   */
-  async accountOf(identity: SealedIdentity, { settings }: Provider, address: string): Promise<Account> {
-    const { identities } = this.#options;
-    const found = await identities.use(identity, settings.name);
-    const account = found ?? (await this.#register(identity, settings, address));
-    if (!account.isDisabled) return account;
-    const detail = { reason: "disabled", provider: settings.name };
-    await noteEvent(this.#options, { event: "login_refused", userId: account.id, address, detail });
-    throw signInFailure("account disabled");
-  }
+async function register(
+  services: FederatedServices,
+  identity: SealedIdentity,
+  { name: provider, signUp }: Provider["settings"],
+  address: string,
+): Promise<Account> {
+  const { functions, settings } = services;
+  const { issuer, subject, name, email, signIn } = identity;
+  if (!signUp || !isSignupOpen(settings)) throw signInFailure("sign-up off");
+  if (name === null || email === null) throw signInFailure("no e-mail");
+  const values = [issuer, subject, provider, name, normalizedEmail(email), signIn && bytes(signIn)];
+  const types = "$1, $2, $3, $4, $5, $6::bytea, $7::inet, $8::timestamptz";
+  const outcome = await functions
+    .call<"registered" | "linked" | "email taken" | "malformed">(`register_identity(${types})`, [
+      ...[...values, address || null, functions.now()],
+    ])
+    .catch(refuseRaised);
+  if (outcome === "email taken") throw signInFailure("e-mail taken");
+  if (outcome === "malformed") throw signInFailure("no e-mail", "the name or the e-mail is malformed");
+  // Registered, or linked by another first sign-in at the same time.
+  const account = await useIdentity(services, identity, provider);
+  if (account === null) throw signInFailure("expired", "the account was deleted at the same time");
+  return account;
+}
 
-  /** A code that the client exchanges with the verifier of `challenge`. */
-  issueCode(confirmed: Confirmed, purpose: CodePurpose, challenge: string): Promise<string> {
-    const { signIn, ...identity } = confirmed.identity;
-    const data = { ...confirmed, identity: { ...identity, signIn: signIn?.toString("base64") ?? null } };
-    return this.#options.codes.issue(data, purpose, challenge);
-  }
+/** A code that the client exchanges with the verifier of `challenge`. */
+export function issueIdentityCode(
+  services: FederatedServices,
+  confirmed: Confirmed,
+  purpose: CodePurpose,
+  challenge: string,
+): Promise<string> {
+  const { signIn, ...identity } = confirmed.identity;
+  const data: Stored = { ...confirmed, identity: { ...identity, signIn: signIn?.toString("base64") ?? null } };
+  return issueCode(services, data, purpose, challenge);
+}
 
-  /** The identity of a code. Returns null for a code that is unknown, expired or used, and for another verifier. */
-  async takeCode(code: string, purpose: CodePurpose, verifier: string): Promise<Confirmed | null> {
-    const data = await this.#options.codes.take<Stored>(code, purpose, verifier);
-    if (data === null) return null;
-    const { identity, ...confirmed } = data;
-    const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
-    return { ...confirmed, identity: { ...identity, signIn } };
-  }
+/** The identity of a code. Returns null for a code that is unknown, expired or used, and for another verifier. */
+export async function takeIdentityCode(
+  services: FederatedServices,
+  code: string,
+  purpose: CodePurpose,
+  verifier: string,
+): Promise<Confirmed | null> {
+  const data = await takeCode<Stored>(services, code, purpose, verifier);
+  if (data === null) return null;
+  const { identity, ...confirmed } = data;
+  const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
+  return { ...confirmed, identity: { ...identity, signIn } };
+}
 
-  /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */
-  async takeSignIn(userId: string, issuer: string): Promise<string | null> {
-    const { identities, box } = this.#options;
-    const found = await identities.takeSignIn(userId, issuer);
-    return found && box.open(found.signIn, ownerOf(issuer, found.subject));
-  }
-
-  async #register(
-    identity: SealedIdentity,
-    { name: provider, signUp }: Provider["settings"],
-    address: string,
-  ): Promise<Account> {
-    if (!signUp || this.#options.isClosed) throw signInFailure("sign-up off");
-    if (identity.name === null || identity.email === null) throw signInFailure("no e-mail");
-    const outcome = await this.#options.identities.register(identity, provider, address).catch(refuseRaised);
-    if (outcome === "email taken") throw signInFailure("e-mail taken");
-    if (outcome === "malformed") throw signInFailure("no e-mail", "the name or the e-mail is malformed");
-    // Registered, or linked by another first sign-in at the same time.
-    const account = await this.#options.identities.use(identity, provider);
-    if (account === null) throw signInFailure("expired", "the account was deleted at the same time");
-    return account;
-  }
+/** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */
+export async function takeSignIn(
+  { functions, box }: FederatedServices,
+  userId: string,
+  issuer: string,
+): Promise<string | null> {
+  type Found = { readonly subject: string; readonly signIn: string };
+  const found = await functions.call<Found | null>("take_sign_in($1, $2)", [userId, issuer]);
+  return found && box.open(Buffer.from(found.signIn, "hex"), ownerOf(issuer, found.subject));
 }
 
 const ownerOf = (issuer: string, subject: string) => `${issuer}\0${subject}`;

@@ -7,8 +7,7 @@ import { LinkBody } from "./bodies.ts";
 import { beginSignIn } from "./browser.ts";
 import { reportFailure } from "./browser-sign-in.ts";
 import { Flows } from "./flow.ts";
-import { linkIdentity, unlink } from "./identities.ts";
-import { IdentityRepository } from "./identity-repository.ts";
+import { linkIdentity, listLinked, unlink } from "./identities.ts";
 import { protocolsIn } from "./protocol.ts";
 import { Providers } from "./providers.ts";
 import { type OwnFederated, servicesOf } from "./services.ts";
@@ -16,10 +15,9 @@ import { type OwnFederated, servicesOf } from "./services.ts";
 export const createFederated: CreateFederated = (options): OwnFederated => {
   const { settings, url, functions, secret, clock, log } = options;
   const protocols = protocolsIn(options.providerKinds);
-  const repository = new IdentityRepository(functions);
   const context = { baseUrl: url, outbound: createOutbound(settings), clock, log };
   const reader = settings.providers.with(protocols);
-  const providers = new Providers({ reader, protocols, repository, context, log });
+  const providers = new Providers({ reader, protocols, functions, context, log });
   const box = new SecretBox(deriveKey(secret, "identities"));
   return {
     shared: { providers, flows: new Flows(secret), box, log },
@@ -31,7 +29,7 @@ export const createFederated: CreateFederated = (options): OwnFederated => {
     issuesIdTokens: (provider) => providers.byName(provider)?.finishIdToken !== undefined,
     admitIdToken: ({ auth, client }, provider, token, linking) =>
       admitIdToken(servicesOf(auth), providers.find(provider), token, linking, client),
-    identitiesOf: (auth, userId) => servicesOf(auth).identities.list(userId),
+    identitiesOf: (auth, userId) => listLinked(auth, userId),
     link: (call) => linkIdentity({ ...call, body: parse(LinkBody, call.body) }),
     unlink: (auth, signIn, id, client) => unlink(servicesOf(auth), signIn, id, client),
     reportFailure: (call, error) => reportFailure(servicesOf(call.auth), call, error),

@@ -3,12 +3,14 @@ import { html } from "../../gate/pages/html.ts";
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { SESSION } from "../../identity/cookies.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import { type Recipient, sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { parseReturnTo } from "../../rest-gateway/auth/return-urls.ts";
 import { type Call, currentSignInOf, signedInBy } from "../../rest-gateway/auth/route.ts";
 import { findSession, signOut } from "../../rest-gateway/auth/sessions.ts";
 import { Parameters, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { providerOf } from "./browser.ts";
+import { takeSignIn } from "./completion.ts";
 import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import type { Provider } from "./provider.ts";
@@ -76,16 +78,17 @@ async function providerUrl(
   userId: string | null,
   returnTo: string | null,
 ): Promise<ProviderUrl> {
-  const { providers, completion, flows, once, clock, log } = servicesOf(auth);
+  const services = servicesOf(auth);
+  const { providers, flows, clock, log } = services;
   const { name } = provider.settings;
   try {
     const issuer = await providers.issuerOf(provider);
-    const signIn = userId === null ? null : await completion.takeSignIn(userId, issuer);
+    const signIn = userId === null ? null : await takeSignIn(services, userId, issuer);
     const flow = flows.create();
     const url = await provider.logout(signIn, flow);
     // Not bound to a browser: the response of the provider only makes the browser continue at an allowed URL.
     const key = flowKey(flow.state, "", name);
-    if (url !== null) await once.keep("logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
+    if (url !== null) await keepOnce(auth, "logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
     return { url, isUnavailable: false };
   } catch (error) {
     if (!isSignInFailure(error)) throw error;
@@ -96,9 +99,9 @@ async function providerUrl(
 
 /** The provider has sent the browser back. */
 async function signedOutAtProvider(to: Recipient, provider: Provider, state: string, query: string): Promise<void> {
-  const { once, flows, log } = servicesOf(to.auth);
+  const { flows, log } = servicesOf(to.auth);
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
-  const kept = key && (await once.take<{ readonly returnTo: string | null }>("logout", key));
+  const kept = key && (await takeOnce<{ readonly returnTo: string | null }>(to.auth, "logout", key));
   if (kept !== null) {
     try {
       await provider.finishLogout(query, flows.of(state));

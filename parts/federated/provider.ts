@@ -4,7 +4,7 @@ import type { ProviderSettings } from "../../config/provider-entry.ts";
 import type { Clock, Proof } from "../../identity/account.ts";
 import type { Outbound } from "../../identity/outbound.ts";
 import type { SentIdToken } from "../../rest-gateway/auth/federated.ts";
-import type { OneTimeValues } from "../../rest-gateway/auth/one-time-values.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
 
@@ -17,9 +17,6 @@ export type ProviderContext = {
   readonly log: Pick<Logger, "error">;
 };
 
-/** Keeps what a request may use once. */
-export type Once = Pick<OneTimeValues, "keep">;
-
 /** An identity provider. Methods reject with Problem. */
 export type Provider = {
   readonly settings: ProviderSettings;
@@ -31,8 +28,8 @@ export type Provider = {
   issuer(): Promise<string>;
   /** The URL at the provider where a sign-in begins. */
   begin(flow: Flow): Promise<string>;
-  /** The identity in the response of the provider, whose flow has been taken. */
-  finish(response: URLSearchParams, flow: Flow, once: Once): Promise<ConfirmedIdentity>;
+  /** The identity in the response of the provider, whose flow has been taken. What may be used once is kept in the database. */
+  finish(response: URLSearchParams, flow: Flow, database: Database): Promise<ConfirmedIdentity>;
   /** The identity in an ID token; only of providers that issue them. */
   finishIdToken?(token: SentIdToken): Promise<ConfirmedIdentity>;
   /** The URL at the provider that ends a sign-in there; null if the provider has none. */

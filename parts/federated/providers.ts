@@ -2,15 +2,14 @@ import type { Logger } from "pino";
 import { ConfigError } from "../../config/config-error.ts";
 import type { Kind, ProviderSettings } from "../../config/provider-entry.ts";
 import type { ProviderReader } from "../../config/providers.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import { signInFailure } from "./failure.ts";
-import type { IdentityRepository } from "./identity-repository.ts";
 import type { Protocol } from "./protocol.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 
-export type ProvidersOptions = {
+export type ProvidersOptions = Database & {
   readonly reader: ProviderReader;
   readonly protocols: readonly Protocol[];
-  readonly repository: Pick<IdentityRepository, "providers">;
   readonly context: ProviderContext;
   readonly log: Logger;
 };
@@ -92,8 +91,9 @@ export class Providers {
   }
 
   async #readTable(taken: ReadonlySet<string>): Promise<readonly ProviderSettings[]> {
-    const { reader, repository, log } = this.#options;
-    const rows = await repository.providers();
+    const { reader, functions, log } = this.#options;
+    type Row = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
+    const rows = await functions.call<readonly Row[]>("list_providers()", []);
     return rows.flatMap(({ name, definition }) => {
       if (taken.has(name)) {
         log.error({ provider: name }, "a provider of the table is not used: AUTH_PROVIDERS has one of this name");

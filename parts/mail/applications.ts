@@ -6,6 +6,7 @@ import { NOT_SIGNED_IN } from "../../rest-gateway/auth/pages/failure.ts";
 import { sendContinuation } from "../../rest-gateway/auth/pages/page.ts";
 import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
+import { issueCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { codeUrl, failureUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import type { Link } from "./repository.ts";
 import { takeLink } from "./sign-in.ts";
@@ -57,7 +58,7 @@ export async function continueAtTarget(
   const { auth, client } = call;
   if (challenge !== null) {
     const code = { tokenHash: hashOf(token).toString("hex"), kind: user === null ? kind : "confirmed" } as MailCode;
-    return sendContinuation(call, codeUrl(wire, await auth.codes.issue(code, "mail", challenge), returnTo));
+    return sendContinuation(call, codeUrl(wire, await issueCode(auth, code, "mail", challenge), returnTo));
   }
   const account = user === null ? null : (await findAccountOf(auth, user))!;
   const login = account

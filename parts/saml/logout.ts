@@ -21,7 +21,7 @@ async function signOutForProvider(call: Call, provider: SamlProvider, query: str
   const { auth, response } = call;
   const { providers, flows } = servicesOf(auth);
   const issuer = await providers.issuerOf(provider);
-  const sent = await provider.readLogoutRequest(query, auth.once);
+  const sent = await provider.readLogoutRequest(query, auth);
   // If an attribute is the subject, the request does not say whose sign-in it is.
   const isSubject = provider.settings.claims.subject.length === 0;
   const account = isSubject ? await findAccountOfIdentity(auth, issuer, sent.nameId) : null;

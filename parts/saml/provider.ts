@@ -3,12 +3,13 @@ import { SAML, type SamlConfig } from "@node-saml/node-saml";
 import { decrypt } from "xml-encryption";
 import { RemoteValue } from "../../identity/remote-value.ts";
 import { hashOf } from "../../identity/secrets.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
+import { keepOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import { isSignInFailure, signInFailure } from "../federated/failure.ts";
 import type { Flow } from "../federated/flow.ts";
 import {
   type ConfirmedIdentity,
   identityOf,
-  type Once,
   type Provider,
   type ProviderContext,
   textAt,
@@ -73,11 +74,11 @@ export class SamlProvider implements Provider {
     return saml.getAuthorizeUrlAsync(flow.state, undefined, {});
   }
 
-  async finish(response: URLSearchParams, flow: Flow, once: Once): Promise<ConfirmedIdentity> {
+  async finish(response: URLSearchParams, flow: Flow, database: Database): Promise<ConfirmedIdentity> {
     const xml = decodeResponse(response.get("SAMLResponse"));
     const metadata = await this.metadata();
     const assertion = await this.#read(xml, metadata, flow);
-    await useOnce(once, `${metadata.entityId}\0${assertion.id}`, assertion.expiresAt);
+    await useOnce(database, `${metadata.entityId}\0${assertion.id}`, assertion.expiresAt);
     const { attributes, nameId, sessionIndex } = assertion;
     const chosen = textAt(attributes, this.settings.claims.subject);
     const subject = this.settings.claims.subject.length > 0 ? chosen : assertion.subject;
@@ -111,10 +112,10 @@ export class SamlProvider implements Provider {
   }
 
   /** Reads a request of the provider to end a sign-in. Each request is accepted once. */
-  async readLogoutRequest(query: string, once: Once): Promise<LogoutRequest> {
+  async readLogoutRequest(query: string, database: Database): Promise<LogoutRequest> {
     const metadata = await this.metadata();
     const request = readLogoutRequest(query, this.#sender(metadata));
-    await useOnce(once, `${metadata.entityId}\0${request.id}`, request.expiresAt);
+    await useOnce(database, `${metadata.entityId}\0${request.id}`, request.expiresAt);
     return request;
   }
 
@@ -229,8 +230,8 @@ export class SamlProvider implements Provider {
   }
 }
 
-async function useOnce(once: Once, id: string, expiresAt: number): Promise<void> {
-  if (await once.keep("assertion", hashOf(id), {}, expiresAt)) return;
+async function useOnce(database: Database, id: string, expiresAt: number): Promise<void> {
+  if (await keepOnce(database, "assertion", hashOf(id), {}, expiresAt)) return;
   throw signInFailure("expired", "the assertion, or the request, was used before");
 }
 

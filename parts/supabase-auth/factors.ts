@@ -4,6 +4,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import { beginFactor, enableFactor, listFactors, removeFactor } from "../../rest-gateway/auth/factors.ts";
+import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { svgOf } from "../../rest-gateway/auth/qr-code.ts";
 import { tryCode } from "../../rest-gateway/auth/second-factor.ts";
@@ -44,7 +45,7 @@ export async function challengeFactor(call: AuthCall): Promise<object> {
   if (factor.factor_type === "webauthn") return challengePasskeyFactor(call, signedIn, factor);
   const id = randomUUID();
   const expiresAt = auth.clock() + CHALLENGE_SECONDS * 1000;
-  await auth.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
+  await keepOnce(auth, "challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
   return { id, type: "totp", expires_at: Math.floor(expiresAt / 1000) };
 }
 
@@ -60,11 +61,11 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
     return raise(call, signedIn, "mfa/webauthn");
   }
   const key = challengeKey(call, challenge, factor, signedIn);
-  const kept = await auth.once.take<{ readonly expiresAt: number }>("challenge", key);
+  const kept = await takeOnce<{ readonly expiresAt: number }>(auth, "challenge", key);
   if (kept === null) throw problem("factor challenge expired");
   if (!(await isRight(call, signedIn, factor, code ?? ""))) {
     // For another try, until it expires.
-    await auth.once.keep("challenge", key, kept, kept.expiresAt);
+    await keepOnce(auth, "challenge", key, kept, kept.expiresAt);
     throw problem("factor code wrong");
   }
   return raise(call, signedIn, "totp");

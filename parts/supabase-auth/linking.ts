@@ -2,6 +2,7 @@ import { networkOf } from "../../db/network.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Linking, SignInRequest } from "../../rest-gateway/auth/federated.ts";
+import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 
 // `supabase.auth.linkIdentity`: the user of a session signs in at a provider, whose identity then signs the user in too.
@@ -18,7 +19,7 @@ export async function ticketUrl(call: AuthCall, provider: string, start: SignInR
   const linking = await linkingOf(call);
   const ticket = newSecret();
   const data: Ticket = { provider, network: networkOf(client.address), start: { ...start, linking } };
-  await auth.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
+  await keepOnce(auth, "link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
   return `${auth.url}/auth/v1/authorize?link=${ticket}`;
 }
 
@@ -38,7 +39,7 @@ export async function linkingOf(call: AuthCall): Promise<Linking> {
  * browser must come from the page to which it returns. Rejects with Problem.
  */
 export async function takeTicket({ auth, request, client }: AuthCall, ticket: string): Promise<Ticket> {
-  const found = await auth.once.take<Ticket>("link", hashOf(ticket));
+  const found = await takeOnce<Ticket>(auth, "link", hashOf(ticket));
   if (found === null || found.network !== networkOf(client.address)) throw problem("link expired");
   const { challenge, returnTo } = found.start;
   const isOwn = request.get("Sec-Fetch-Site") === "same-origin";

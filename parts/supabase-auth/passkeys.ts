@@ -6,6 +6,7 @@ import { Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
 import { removeFactor } from "../../rest-gateway/auth/factors.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
+import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import { CredentialBody, SignatureBody } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
   type PasskeyOptions,
@@ -35,7 +36,7 @@ export async function enrollPasskey({ auth }: AuthCall, signedIn: SignedIn, name
   if (!auth.passkeys?.isOn) throw problem("passkeys off", { url: auth.url });
   const id = randomUUID();
   const expiresAt = auth.clock() + ENROLMENT_SECONDS * 1000;
-  await auth.once.keep("passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
+  await keepOnce(auth, "passkey", pendingKey(id, signedIn), { name, expiresAt }, expiresAt);
   return { id, type: "webauthn", friendly_name: name };
 }
 
@@ -47,17 +48,16 @@ export async function pendingPasskey(
   signedIn: SignedIn,
   id: string,
 ): Promise<PublicFactor | undefined> {
-  const { once } = auth;
   const key = pendingKey(id, signedIn);
-  const kept = await once.take<Pending>("passkey", key);
+  const kept = await takeOnce<Pending>(auth, "passkey", key);
   if (kept === null) return undefined;
-  await once.keep("passkey", key, kept, kept.expiresAt);
+  await keepOnce(auth, "passkey", key, kept, kept.expiresAt);
   return { id, friendly_name: kept.name, factor_type: "webauthn", status: "unverified" };
 }
 
 /** Ends an enrolment. */
 export const forgetPasskey = ({ auth }: AuthCall, signedIn: SignedIn, id: string) =>
-  auth.once.take<Pending>("passkey", pendingKey(id, signedIn));
+  takeOnce<Pending>(auth, "passkey", pendingKey(id, signedIn));
 
 const pendingKey = (id: string, { session }: SignedIn) => hashOf([id, session].join("\0"));
 

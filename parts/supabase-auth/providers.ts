@@ -4,6 +4,7 @@ import { problem } from "../../problems/problem.ts";
 import { type Federated, providersOf, type SignInRequest } from "../../rest-gateway/auth/federated.ts";
 import { issue } from "../../rest-gateway/auth/issue.ts";
 import { type MailCode, mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
+import { takeCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { isUuid, searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
@@ -94,7 +95,7 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
   const { auth_code: code, code_verifier: verifier } = await readAuthBody(request, auth.limits, PkceGrant);
   if (!code || !verifier) throw invalid("invalid request: both auth code and code verifier should be non-empty");
-  const mail = await auth.codes.take<MailCode>(code, "mail", verifier);
+  const mail = await takeCode<MailCode>(auth, code, "mail", verifier);
   // The token is taken only now: until then, the link can be opened again.
   const tokenHash = mail && Buffer.from(mail.tokenHash, "hex");
   const login = tokenHash && (await mailsIn(auth).takeCode(call, tokenHash, [mail.kind], "invalid sign-in code"));

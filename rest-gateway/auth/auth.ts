@@ -18,10 +18,9 @@ import { AuthFunctions, type Database, seconds } from "./functions.ts";
 import { HookFailures } from "./hook-failures.ts";
 import { Housekeeping, purge, purgeAnonymous } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
-import { KeyRepository } from "./keys.ts";
+import { useKeys } from "./keys.ts";
 import type { AuthSettings } from "./limits.ts";
 import type { Mails } from "./mail/mails.ts";
-import { OneTimeValues } from "./one-time-values.ts";
 import type { AuthParts } from "./parts.ts";
 import type { Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordHashing, PasswordRules } from "./passwords.ts";
@@ -30,7 +29,6 @@ import { ReturnUrls } from "./return-urls.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type BackupCodes, type FactorSettings, factorKeys } from "./second-factor.ts";
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
-import { SignInCodes } from "./sign-in-codes.ts";
 import type { ThrottleState } from "./throttle.ts";
 import type { Wire } from "./wires.ts";
 
@@ -64,9 +62,6 @@ export type AuthOptions = AuthParts & {
 export type BoundAuth = Database & {
   /** Null for work of the service. */
   readonly sender: Sender | null;
-  readonly once: OneTimeValues;
-  readonly codes: SignInCodes;
-  readonly keys: KeyRepository;
   /** Null where no part brings them. */
   readonly passkeys: Passkeys | null;
   readonly adminUsers: AdminUsers;
@@ -98,6 +93,8 @@ export type Auth = BoundAuth & {
   /** Null where no part brings them. */
   readonly mails: Mails | null;
   readonly hookFailures: HookFailures;
+  /** Encrypts what sign-in codes stand for. */
+  readonly codeBox: SecretBox;
   /** Encrypts what the pages keep in a cookie. */
   readonly pageBox: SecretBox;
   readonly limits: BodyLimits;
@@ -145,28 +142,22 @@ export function createAuth({
     ...{ database, clock, onError: (error) => hookFailures.note(error) },
     forget: (userId) => store.forget(userId),
   });
-  const codeBox = new SecretBox(deriveKey(secret, "sign-in codes"));
   const throttle: ThrottleState = { limits: settings, waiting: 0, onLimit };
   const passkeysOfService = createPasskeys?.({ settings, url, functions: ofService, secret, clock }) ?? null;
   const factorSecrets = factorKeys(settings, secret);
   const from = (sender: Sender | null): BoundAuth => {
     const functions = sender === null ? ofService : ofService.from(sender);
-    const once = new OneTimeValues(functions);
-    return {
-      ...{ functions, sender, once, passkeys: passkeysOfService?.from(functions) ?? null },
-      codes: new SignInCodes({ once, box: codeBox, clock }),
-      keys: new KeyRepository(functions),
-      adminUsers: new AdminUsers(functions, serviceDatabase),
-    };
+    const passkeys = passkeysOfService?.from(functions) ?? null;
+    return { functions, sender, passkeys, adminUsers: new AdminUsers(functions, serviceDatabase) };
   };
   const csrf = new CsrfTokens(secret);
   const sameOrigin = new SameOriginCheck(settings);
-  const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
+  const keyUses = new KeyUses({ write: (ids) => useKeys(bound, ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const fromSender = (sender: Sender | null): Auth => ({ ...auth, ...from(sender) });
   const store = identityStore({ from: fromSender, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const bound = from(null);
-  const { functions, keys } = bound;
+  const { functions } = bound;
   const mails = createMails?.({ settings, functions, folder, hasTasks, secret, url, log }) ?? null;
   const purges = [() => purge(functions, settings), () => purgeAnonymous(functions), async () => mails?.purge()];
   const housekeeping = new Housekeeping({ purges, onError });
@@ -192,6 +183,7 @@ export function createAuth({
     federated,
     mails,
     hookFailures,
+    codeBox: new SecretBox(deriveKey(secret, "sign-in codes")),
     pageBox: new SecretBox(deriveKey(secret, "account pages")),
     limits: settings,
     clock,

@@ -8,6 +8,7 @@ import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import type { Sender } from "../../identity/sender.ts";
 import type { Auth } from "./auth.ts";
+import { findKey } from "./keys.ts";
 import { findAccountOfIdentity, findAccountState } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
 import { touchSession } from "./session-repository.ts";
@@ -41,7 +42,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
-    lookUp: (hash, sender) => from(sender).keys.find(Buffer.from(hash, "hex")),
+    lookUp: (hash, sender) => findKey(from(sender), Buffer.from(hash, "hex")),
   });
   const sessions = new LookupCache<Session | null>({
     // Never cached beyond the end of the session.

@@ -1,4 +1,4 @@
-import { type AuthFunctions, bytes, time } from "./functions.ts";
+import { bytes, type Database, time } from "./functions.ts";
 
 /**
  * What may be used once:
@@ -23,23 +23,20 @@ type OneTimeKind =
   | "assertion"
   | "id token";
 
-/** Values that are kept until they are taken, each in one statement. */
-export class OneTimeValues {
-  readonly #functions: AuthFunctions;
+/**
+ * Keeps a value until it is taken. `key` is a SHA-256, `expiresAt` in milliseconds since 1970. Returns false if the key is kept already.
+ */
+export const keepOnce = (
+  { functions }: Database,
+  kind: OneTimeKind,
+  key: Buffer,
+  data: object,
+  expiresAt: number,
+): Promise<boolean> =>
+  functions.call("keep_once($1, $2::bytea, $3::jsonb, $4::timestamptz)", [
+    ...[kind, bytes(key), JSON.stringify(data), time(expiresAt)],
+  ]);
 
-  constructor(functions: AuthFunctions) {
-    this.#functions = functions;
-  }
-
-  /** `key` is a SHA-256, `expiresAt` in milliseconds since 1970. Returns false if the key is kept already. */
-  keep(kind: OneTimeKind, key: Buffer, data: object, expiresAt: number): Promise<boolean> {
-    const values = [kind, bytes(key), JSON.stringify(data), time(expiresAt)];
-    return this.#functions.call("keep_once($1, $2::bytea, $3::jsonb, $4::timestamptz)", values);
-  }
-
-  /** The data, which are deleted; null if there are none or they have expired. */
-  take<Data>(kind: OneTimeKind, key: Buffer): Promise<Data | null> {
-    const values = [kind, bytes(key), this.#functions.now()];
-    return this.#functions.call("take_once($1, $2::bytea, $3::timestamptz)", values);
-  }
-}
+/** The data, which are deleted; null if there are none or they have expired. */
+export const takeOnce = <Data>({ functions }: Database, kind: OneTimeKind, key: Buffer): Promise<Data | null> =>
+  functions.call("take_once($1, $2::bytea, $3::timestamptz)", [kind, bytes(key), functions.now()]);

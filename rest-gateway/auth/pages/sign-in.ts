@@ -4,6 +4,7 @@ import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import { isRefusal, Problem, problem } from "../../../problems/problem.ts";
 import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse, readForm } from "../bodies.ts";
 import { COOKIE, issue, SIGNED_IN } from "../issue.ts";
+import { keepOnce, takeOnce } from "../one-time-values.ts";
 import { START_AGAIN } from "../problem.ts";
 import type { Call } from "../route.ts";
 import { type AdmittedLogin, admitChallenge } from "../sign-in.ts";
@@ -51,9 +52,10 @@ export async function askForCode(
   returnTo: string | null,
   mode: Kept["mode"] = "session",
 ): Promise<void> {
-  const { tokens, once, clock } = to.auth;
+  const { tokens, clock } = to.auth;
   const challenge = tokens.issueChallenge(login.account, login);
-  await once.keep("return", hashOf(challenge), { returnTo, mode } satisfies Kept, clock() + CHALLENGE_SECONDS * 1000);
+  const kept: Kept = { returnTo, mode };
+  await keepOnce(to.auth, "return", hashOf(challenge), kept, clock() + CHALLENGE_SECONDS * 1000);
   sendCodeForm(to, { challenge, kinds: login.account.factorKinds });
 }
 
@@ -65,7 +67,7 @@ export async function completeWithCode(call: Call): Promise<void> {
   const { challenge } = codeForm;
   try {
     const login = await admitChallenge(auth, proofOfChallenge(form), client);
-    const kept = await auth.once.take<Kept>("return", hashOf(challenge));
+    const kept = await takeOnce<Kept>(auth, "return", hashOf(challenge));
     if (kept === null) throw expired("the challenge is not one of a sign-in in a browser");
     await (kept.mode === "token" ? sendTokens : sendSession)(call, login, kept.returnTo);
   } catch (error) {
