@@ -11,9 +11,9 @@ import type { Call } from "../../rest-gateway/auth/route.ts";
 import { findSession } from "../../rest-gateway/auth/sessions.ts";
 import { settle } from "../../rest-gateway/auth/throttle.ts";
 import type { ConfirmationBody } from "./bodies.ts";
-import type { Link } from "./repository.ts";
+import { findLink, type Link, takeToken } from "./repository.ts";
 import { linkOf } from "./requests.ts";
-import { mailOf, mailRowsOf } from "./service.ts";
+import { mailOf } from "./service.ts";
 
 // A link proves whose the mailbox is, but not whose the account: another person may have registered it, or have requested the e-mail for it.
 
@@ -74,7 +74,7 @@ export async function epochFor(
   tokenHash: Buffer,
   password: string | null | undefined,
 ): Promise<number | null> {
-  const found = await mailRowsOf(call.auth).findLink(tokenHash);
+  const found = await findLink(call.auth, tokenHash);
   if (!found?.needsProof) return null;
   const account = found.account!;
   // With EMAIL_CONFIRM=required.
@@ -98,7 +98,7 @@ export async function confirmEmail(call: Call<"none", z.infer<typeof Confirmatio
     await confirmLink(call, link, body);
     return { message: "the e-mail is confirmed" };
   }
-  await mailRowsOf(auth).declineConfirmation(hashOf(body.token), client.address);
+  await takeToken(auth, "decline_confirmation", hashOf(body.token), [], client.address);
   return { message: "the request is ended: no account gets your address by it" };
 }
 
@@ -114,12 +114,14 @@ export async function confirmLink(
   const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
   if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account, link);
   const hash = newPassword === null ? null : await auth.hashing.hashFor(client, newPassword);
-  const proof = { epoch, passwordHash: hash };
-  const confirmed = await mailRowsOf(auth).confirmEmail(hashOf(token), proof, client.address);
+  // It stays valid if a proof is missing.
+  const confirmed = await takeToken<Confirmed>(auth, "confirm_email", hashOf(token), [epoch, hash], client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
   auth.functions.forget(String(confirmed.user));
   return String(confirmed.user);
 }
+
+type Confirmed = { readonly outcome: "confirmed"; readonly user: string | number } | { readonly outcome: "unproved" };
 
 /** Throws Problem. */
 function requireNew({ passwordRules }: Auth, newPassword: string, link: Link): void {

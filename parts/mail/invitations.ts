@@ -4,23 +4,25 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { operatorName } from "../../rest-gateway/auth/functions.ts";
 import { issue, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
+import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
 import type { InvitationBody } from "./bodies.ts";
-import type { Link } from "./repository.ts";
+import { type Link, takeToken } from "./repository.ts";
 import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
-import { mailOf, mailRowsOf } from "./service.ts";
+import { mailOf } from "./service.ts";
 
 /** `POST /auth/invitations`: an administrator or the service key invites an address. */
 export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
   const { auth, body, client, signedIn } = call;
   requireInvitations(auth);
   const data = mailDataOf(call, { returnTo: returnToOf(auth, body.returnTo) });
-  const rows = mailRowsOf({ functions: auth.functions.by(operatorName(signedIn)) });
-  await rows.invite(body.email, data, client.address);
+  const functions = auth.functions.by(operatorName(signedIn));
+  const values = [normalizedEmail(body.email), JSON.stringify(data), client.address || null, functions.now()];
+  await functions.call("invite($1, $2::jsonb, $3::inet, $4::timestamptz)", values);
   return { message: "an e-mail is on its way to this address" };
 }
 
@@ -42,9 +44,10 @@ async function accept({ auth, client }: Call, { token, name, password }: Input):
   auth.passwordRules.require(password);
   await linkOf(auth, token, "invitation");
   const passwordHash = await auth.hashing.hashFor(client, password);
-  const accepted = { tokenHash: hashOf(token), name, passwordHash, address: client.address };
-  const id = await mailRowsOf(auth).acceptInvitation(accepted);
-  return { account: (await findAccountOf(auth, String(id)))!, attempt: [], address: client.address };
+  const { address } = client;
+  const given = [name, passwordHash];
+  const id = await takeToken<string | number>(auth, "accept_invitation", hashOf(token), given, address);
+  return { account: (await findAccountOf(auth, String(id)))!, attempt: [], address };
 }
 
 function requireInvitations(auth: Auth): void {

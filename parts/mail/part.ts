@@ -3,9 +3,10 @@ import type { Part } from "../../service/part.ts";
 import { markBrowser } from "./confirmations.ts";
 import { mailPage } from "./console-page.ts";
 import { doneUrl } from "./done.ts";
+import { findLink } from "./repository.ts";
 import { requestMailFor } from "./requests.ts";
 import { MAIL_ROUTES } from "./routes.ts";
-import { MailService, mailOf, mailRowsOf, type OwnMails } from "./service.ts";
+import { MailService, mailOf, type OwnMails } from "./service.ts";
 import { takeCode } from "./sign-in.ts";
 import { Templates } from "./templates.ts";
 
@@ -20,7 +21,7 @@ const createMails: CreateMails = (options): OwnMails => {
     request: requestMailFor,
     takeCode,
     hashOfCode: (code) => service.hashOfCode(code),
-    findLink: (auth, tokenHash) => mailRowsOf(auth).findLink(tokenHash),
+    findLink,
     markBrowser,
     doneUrl,
     start: () => service.start(),

@@ -1,19 +1,23 @@
 import type { z } from "zod";
+import { countedNetworksOf } from "../../db/network.ts";
+import { writeArray } from "../../db/wire/array-text.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { proofIn } from "../../rest-gateway/auth/confirmation.ts";
+import { bytes } from "../../rest-gateway/auth/functions.ts";
+import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { Destination, MailCall, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
 import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { type FactorProof, readCode } from "../../rest-gateway/auth/second-factor.ts";
-import { type Client, requireAccepted, spendCode } from "../../rest-gateway/auth/throttle.ts";
+import { type Client, type CodeOutcome, requireAccepted, spendCode } from "../../rest-gateway/auth/throttle.ts";
 import { languagesOf } from "../../rest-gateway/conventions/languages.ts";
 import type { ResetBody, TokenBody } from "./bodies.ts";
 import type { MailKind } from "./kinds.ts";
-import type { Link } from "./repository.ts";
-import { mailOf, mailRowsOf } from "./service.ts";
+import { findLink, type Link, takeToken } from "./repository.ts";
+import { mailOf } from "./service.ts";
 
 /**
  * Requests an e-mail for an address. The response, the statements and the number of e-mails are the same for every address, so
@@ -49,12 +53,27 @@ export async function requestMailFor(
   const mail = mailOf(auth);
   if (!mail.isOn) throw problem("no mail");
   const data = { ...mailDataOf({ request }, destination), newUser };
-  const refused = await mailRowsOf(auth).request(kind, email, data, client.address, mail.settings);
+  const { mailsPerRecipient, mailsPerAddress, mailsPerHour } = mail.settings;
+  const { functions } = auth;
+  const networks = countedNetworksOf(client.address);
+  const values = [
+    ...[kind, normalizedEmail(email), JSON.stringify(data), writeArray(networks.map(({ name }) => name))],
+    String(mailsPerRecipient),
+    writeArray(networks.map(({ factor }) => String(factor * mailsPerAddress))),
+    ...[String(mailsPerHour), functions.now()],
+  ];
+  const types = "$1, $2, $3::jsonb, $4::text[], $5::integer, $6::integer[], $7::integer, $8::timestamptz";
+  const refused = await functions.call<Limited | "malformed" | null>(`request_mail(${types})`, values);
   if (refused === null) return;
   if (refused === "malformed") throw emailRefused(refused);
-  auth.onLimit(refused.limit);
-  throw problem("too many mails", { retryAfter: refused.retryAfter });
+  const { place, retryAfter } = refused;
+  const ofNetworks = place <= networks.length + 1 ? "address_mails" : "all_mails";
+  auth.onLimit(place === 1 ? "mailbox_mails" : ofNetworks);
+  throw problem("too many mails", { retryAfter });
 }
+
+/** The place of the limit that is reached, and the seconds to wait. */
+type Limited = { readonly place: number; readonly retryAfter: number };
 
 const RETURN_TO = {
   field: "returnTo",
@@ -63,14 +82,14 @@ const RETURN_TO = {
 
 /** A link whose token is valid, and of this kind. Rejects with Problem. */
 export async function linkOf(auth: Auth, token: string, kind?: MailKind): Promise<Link> {
-  const link = await mailRowsOf(auth).findLink(hashOf(token));
+  const link = await findLink(auth, hashOf(token));
   if (link === null || link.kind !== (kind ?? link.kind)) throw problem("invalid link");
   return link;
 }
 
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
-  const user = await mailRowsOf(auth).undoEmail(hashOf(body.token), client.address);
+  const user = await takeToken<string | number>(auth, "undo_email", hashOf(body.token), [], client.address);
   auth.functions.forget(String(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
 }
@@ -96,9 +115,14 @@ async function reset(
   const spent = code !== null && account!.hasFactor;
   const read = spent ? await readCode(auth, account!, { factors, code }, client.address) : null;
   const hash = await auth.hashing.hashFor(client, password);
-  const change = (sent: string | null) => mailRowsOf(auth).resetPassword(hashOf(token), hash, sent, client.address);
+  const { functions } = auth;
+  const change = (sent: string | null) => {
+    const values = [bytes(hashOf(token)), hash, sent, client.address || null, functions.now()];
+    const call = "reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)";
+    return functions.call<CodeOutcome | null>(call, values);
+  };
   const tried = await spendCode(auth, read, change, client);
   if (tried.outcome === "spent") throw problem("invalid link");
   requireAccepted(tried);
-  auth.functions.forget(account!.id);
+  functions.forget(account!.id);
 }

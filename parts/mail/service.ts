@@ -3,12 +3,13 @@ import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
 import { hashOf } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import type { CreateMails, MailData, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type Mail, type MailKind, type MailValues, otpTypeOf } from "./kinds.ts";
-import { type DueMail, MailRepository } from "./repository.ts";
+import { beginMail, type DueMail, endMail, handOverMail, listMails, purgeMails } from "./repository.ts";
 import { transportSettings } from "./settings.ts";
 import { Templates } from "./templates.ts";
 import { createTransport, type Transport } from "./transports.ts";
@@ -24,7 +25,7 @@ const MAX_ATTEMPTS = 12;
 
 /** E-mails: requests add them in their transaction, and a task sends them. */
 export class MailService {
-  readonly #repository: MailRepository;
+  readonly #database: Database;
   readonly settings: MailSettings;
   /** Whether e-mails are sent or kept. */
   readonly isOn: boolean;
@@ -40,7 +41,7 @@ export class MailService {
   /** Throws ConfigError for a template that is not valid. */
   constructor({ settings, functions, folder, hasTasks, secret, url, log }: Parameters<CreateMails>[0]) {
     this.settings = settings;
-    this.#repository = new MailRepository(functions);
+    this.#database = { functions };
     const transport = transportSettings(settings);
     this.isOn = hasTasks && transport.mailUrl !== "";
     this.isKept = this.isOn && transport.mailUrl === "keep";
@@ -78,7 +79,7 @@ export class MailService {
 
   /** Deletes what has expired. */
   purge(): Promise<void> {
-    return this.#repository.purge(RETENTION);
+    return purgeMails(this.#database, RETENTION);
   }
 
   close(): void {
@@ -87,7 +88,7 @@ export class MailService {
 
   /** The e-mails that are kept, newest first, as they would be sent. */
   async kept(total: number): Promise<readonly (Mail & { readonly sentAt: string })[]> {
-    const mails = await this.#repository.list(total);
+    const mails = await listMails(this.#database, total);
     return mails.map((mail) => ({ ...this.#render(mail.id, mail), sentAt: mail.sentAt }));
   }
 
@@ -95,7 +96,8 @@ export class MailService {
   async #run(id: string, attempts: number): Promise<void> {
     const count = (outcome: string) => this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
     const { mailLinkTtl } = this.settings;
-    const begun = await this.#repository.begin(
+    const begun = await beginMail(
+      this.#database,
       id,
       hashOf(this.#tokenOf(id)),
       this.hashOfCode(this.#codeOf(id)),
@@ -121,7 +123,7 @@ export class MailService {
       this.#log[isLast ? "error" : "warn"]({ ...about, reason }, `an e-mail cannot be sent, and ${outcome}`);
       if (!isLast) throw error;
     }
-    await this.#repository.end(id, this.#transport === null);
+    await endMail(this.#database, id, this.#transport === null);
     if (this.#transport === null)
       this.#log.info({ ...about, url: `${this.#url}/console/mail` }, "an e-mail is kept: the console shows it");
   }
@@ -129,7 +131,7 @@ export class MailService {
   /** Whether the application sends the e-mail itself. */
   #handOver(mail: Mail, { data, userId, ...due }: DueMail & { readonly userId: string | number | null }) {
     const values = this.#valuesOf(mail.id, { ...due, data });
-    return this.#repository.handOver(mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
+    return handOverMail(this.#database, mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
   }
 
   #render(id: string, due: DueMail): Mail {
@@ -216,9 +218,6 @@ export class MailService {
 
 /** What the part brings: the interface of the core, and the service behind it. */
 export type OwnMails = Mails & { readonly service: MailService };
-
-/** The e-mails of a request. */
-export const mailRowsOf = ({ functions }: Pick<Auth, "functions">): MailRepository => new MailRepository(functions);
 
 /** The routes of the part are served only where it has created the service. */
 export const mailOf = ({ mails }: Pick<Auth, "mails">): MailService => (mails as OwnMails).service;

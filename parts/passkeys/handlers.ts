@@ -45,20 +45,20 @@ export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskey
 
 /** `GET /auth/passkeys` */
 export const listPasskeys = async ({ auth, signedIn }: Call<"account">) => ({
-  data: (await passkeysIn(auth).rows.list(signedIn.id)).map(describe),
+  data: (await passkeysIn(auth).list(signedIn.id)).map(describe),
 });
 
 /** `PATCH /auth/passkeys/{passkeyId}` */
 export async function renamePasskey(call: Call<"account", z.infer<typeof PasskeyNameBody>>) {
   const { auth, signedIn, id, body } = call;
-  if (!(await passkeysIn(auth).rows.rename(signedIn.id, id, body.name))) throw problem("no such passkey");
-  return describe((await passkeysIn(auth).rows.list(signedIn.id)).find((each) => each.id === id)!);
+  if (!(await passkeysIn(auth).rename(signedIn.id, id, body.name))) throw problem("no such passkey");
+  return describe((await passkeysIn(auth).list(signedIn.id)).find((each) => each.id === id)!);
 }
 
 /** `POST /auth/passkeys/{passkeyId}/delete`: a stolen token or session must not be enough. */
 export async function deletePasskey(call: ConfirmedCall): Promise<void> {
   const { auth, signedIn, id } = call;
-  const rows = await passkeysIn(auth).rows.list(signedIn.id);
+  const rows = await passkeysIn(auth).list(signedIn.id);
   if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
   await removeOwnFactor(call, { id, session: null });
 }
@@ -69,7 +69,7 @@ export async function challengePasskey(
 ): Promise<PasskeyOptions> {
   const { auth, body } = call;
   const userId = body.challenge == null ? null : verifiedChallenge(auth, body.challenge).userId;
-  return passkeysIn(auth).requestOptions(userId === null ? [] : await passkeysIn(auth).rows.list(userId));
+  return passkeysIn(auth).requestOptions(userId === null ? [] : await passkeysIn(auth).list(userId));
 }
 
 /** For pages. */

@@ -7,7 +7,7 @@ import type {
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
-import type { AuthFunctions } from "../../rest-gateway/auth/functions.ts";
+import { type AuthFunctions, byteArray, bytes } from "../../rest-gateway/auth/functions.ts";
 import type { PasskeyCredential, PasskeySignature } from "../../rest-gateway/auth/passkeys/credentials.ts";
 import {
   type CreatedPasskey,
@@ -26,20 +26,31 @@ import { PasskeyChallenges, readChallenge, SIGN_IN } from "./challenges.ts";
 import { clientDataOf } from "./client-data.ts";
 import { ACTIONS } from "./handlers.ts";
 import { RelyingParty } from "./relying-party.ts";
-import { type NewPasskey, PasskeyRepository } from "./repository.ts";
 
 export const createPasskeys: CreatePasskeys = ({ settings, url, functions, secret, clock }) =>
   new WebAuthn({
     relyingParty: new RelyingParty(url, settings),
     challenges: new PasskeyChallenges(secret, clock),
-    repository: new PasskeyRepository(functions),
+    functions,
   });
 
 type PasskeysOptions = {
   readonly relyingParty: RelyingParty;
   readonly challenges: PasskeyChallenges;
-  readonly repository: PasskeyRepository;
+  readonly functions: AuthFunctions;
 };
+
+/** A passkey by its credential. `handle` is how authenticators name its user; `publicKey` is hex. */
+type KnownPasskey = {
+  readonly id: string;
+  readonly userId: string;
+  readonly handle: string;
+  readonly publicKey: string;
+};
+
+type AddedPasskey =
+  | { readonly outcome: "added"; readonly id: string; readonly isFirst: boolean }
+  | { readonly outcome: keyof typeof REFUSALS };
 
 /** Milliseconds for which a browser waits for the user. */
 const TIMEOUT = 5 * 60_000;
@@ -62,7 +73,7 @@ export class WebAuthn implements Passkeys {
   }
 
   from(functions: AuthFunctions): WebAuthn {
-    return new WebAuthn({ ...this.#options, repository: new PasskeyRepository(functions) });
+    return new WebAuthn({ ...this.#options, functions });
   }
 
   get isOn(): boolean {
@@ -71,10 +82,6 @@ export class WebAuthn implements Passkeys {
 
   get domain(): string {
     return this.#options.relyingParty.domain;
-  }
-
-  get rows(): PasskeyRepository {
-    return this.#options.repository;
   }
 
   get actions(): PasskeyActions {
@@ -90,9 +97,10 @@ export class WebAuthn implements Passkeys {
   }
 
   async creationOptions(account: Account, { session }: CurrentSignIn): Promise<PublicKeyCredentialCreationOptionsJSON> {
-    const { relyingParty, challenges, repository } = this.#options;
+    const { relyingParty, challenges, functions } = this.#options;
     const { domain } = relyingParty;
-    const { handle, passkeys } = await repository.ofUser(account.id);
+    const calls = ["passkey_handle($1)", "list_passkeys($1)"].map((call) => ({ call, values: [account.id] }));
+    const [handle, passkeys] = (await functions.run(...calls)) as [string, readonly PasskeyRow[]];
     const { generateRegistrationOptions } = await webauthn();
     return generateRegistrationOptions({
       rpID: domain,
@@ -123,7 +131,7 @@ export class WebAuthn implements Passkeys {
   }
 
   /** Rejects with Problem for a credential that is not valid, with the reason. */
-  async #verifyNew(credential: PasskeyCredential, { id, session }: CurrentSignIn): Promise<NewPasskey> {
+  async #verifyNew(credential: PasskeyCredential, { id, session }: CurrentSignIn) {
     const { relyingParty, challenges } = this.#options;
     const { domain, origins } = relyingParty;
     const clientData = this.#clientDataOf(credential);
@@ -142,8 +150,8 @@ export class WebAuthn implements Passkeys {
     if (!verified.verified) throw problem("passkey not valid", { why: "its attestation is wrong" });
     const { credential: key, credentialDeviceType } = verified.registrationInfo;
     return {
-      credentialId: Buffer.from(key.id, "base64url"),
-      publicKey: Buffer.from(key.publicKey),
+      credentialId: Buffer.from(key.id, "base64url").toString("hex"),
+      publicKey: Buffer.from(key.publicKey).toString("hex"),
       counter: key.counter,
       transports: credential.response.transports,
       isSynced: credentialDeviceType === "multiDevice",
@@ -158,12 +166,30 @@ export class WebAuthn implements Passkeys {
     { credential, name, challenge, id }: CreatedPasskey,
     codes: readonly Buffer[],
   ): Promise<PasskeyRow & { readonly isFirst: boolean }> {
-    const passkey = await this.#verifyNew(credential, signIn);
-    if (challenge !== undefined && passkey.challenge !== challenge.toLowerCase()) throw unknownChallenge();
+    const { functions } = this.#options;
+    const { challenge: signed, ...passkey } = await this.#verifyNew(credential, signIn);
+    if (challenge !== undefined && signed !== challenge.toLowerCase()) throw unknownChallenge();
     const row = { ...passkey, ...(id && { id }), name: name || (deviceOf(request, address).name ?? "Passkey") };
-    const added = await this.rows.add(signIn, row, codes, MAX_PASSKEYS, address);
+    const values = [
+      ...[signIn.id, signIn.session, JSON.stringify(row), signed, byteArray(codes), String(MAX_PASSKEYS)],
+      ...[address || null, functions.now()],
+    ];
+    const types = "$1, $2::uuid, $3::jsonb, $4::uuid, $5::bytea[], $6::integer, $7::inet, $8::timestamptz";
+    const added = await functions.change<AddedPasskey>(`add_passkey(${types})`, values);
     if (added.outcome !== "added") throw REFUSALS[added.outcome]();
-    return { ...(await this.rows.list(signIn.id)).find((each) => each.id === added.id)!, isFirst: added.isFirst };
+    return { ...(await this.list(signIn.id)).find((each) => each.id === added.id)!, isFirst: added.isFirst };
+  }
+
+  list(userId: string): Promise<readonly PasskeyRow[]> {
+    return this.#options.functions.call("list_passkeys($1)", [userId]);
+  }
+
+  isSpent(challenge: string): Promise<boolean> {
+    return this.#options.functions.call("is_spent($1::uuid)", [challenge]);
+  }
+
+  rename(userId: string, id: string, name: string): Promise<boolean> {
+    return this.#options.functions.call("rename_passkey($1, $2::uuid, $3)", [userId, id, name]);
   }
 
   requireChallenge({ response }: PasskeySignature, id: string): void {
@@ -174,12 +200,13 @@ export class WebAuthn implements Passkeys {
 
   /** Returns null for a signature that is not valid. Rejects with Problem for a page that may not use passkeys. */
   async verify(signature: PasskeySignature): Promise<Signed | null> {
-    const { relyingParty, challenges, repository } = this.#options;
+    const { relyingParty, challenges, functions } = this.#options;
     const { domain, origins } = relyingParty;
     const clientData = this.#clientDataOf(signature);
     const challenge = clientData && challenges.idOf(clientData.challenge, SIGN_IN);
     if (!challenge) return null;
-    const known = await repository.find(Buffer.from(signature.id, "base64url"));
+    const credentialId = bytes(Buffer.from(signature.id, "base64url"));
+    const known = await functions.call<KnownPasskey | null>("find_passkey($1::bytea)", [credentialId]);
     if (known === null || !isOf(signature, known.handle)) return null;
     const { verifyAuthenticationResponse } = await webauthn();
     // The counter is compared by the database, together with the update.

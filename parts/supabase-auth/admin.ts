@@ -100,7 +100,7 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
 /** `GET /admin/users/{id}/passkeys` */
 export async function listUserPasskeys(call: AuthCall): Promise<object> {
   const { id } = await found(call);
-  return (await passkeysIn(call.auth).rows.list(id)).map(describePasskey);
+  return (await passkeysIn(call.auth).list(id)).map(describePasskey);
 }
 
 /** `DELETE /admin/users/{id}/passkeys/{passkeyId}`: ends the sign-ins that began with a passkey; those with a password go on. */

@@ -163,7 +163,7 @@ export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> 
   passkeys.requireChallenge(signature, challenge);
   const login = await admitPasskey(call.auth, signature, call.client).catch(async (error) => {
     const isRefused = error instanceof Problem && error.reason === "passkey refused at login";
-    throw isRefused && (await passkeys.rows.isSpent(challenge)) ? spentChallenge() : error;
+    throw isRefused && (await passkeys.isSpent(challenge)) ? spentChallenge() : error;
   });
   return issue(call, login, AUTH_SESSION);
 }
@@ -179,7 +179,7 @@ export async function renamePasskey(call: AuthCall): Promise<object> {
   const { friendly_name: name } = await readAuthBody(call.request, call.auth.limits, PasskeyChange);
   if (!name?.trim()) throw invalid("friendly_name is required");
   const { id } = await rowIn(call, signedIn);
-  await passkeysIn(call.auth).rows.rename(signedIn.userId, id, name);
+  await passkeysIn(call.auth).rename(signedIn.userId, id, name);
   return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
 }
 
@@ -192,7 +192,7 @@ export async function deletePasskey(call: AuthCall): Promise<void> {
   await removeFactor(auth, signedIn, id, client.address);
 }
 
-const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).rows.list(userId);
+const rowsOf = ({ auth }: AuthCall, { userId }: SignedIn) => passkeysIn(auth).list(userId);
 
 async function rowIn(call: AuthCall, signedIn: SignedIn): Promise<PasskeyRow> {
   const sent = String(call.request.params.passkeyId).toLowerCase();

@@ -1,18 +1,9 @@
+import type { z } from "zod";
 import type { Account } from "../../identity/account.ts";
+import type { SignedInAnswer } from "./answers.ts";
 
 /** A user with an account, as the user sees it. */
-export type User = {
-  /** Of the type of the ids: a number, or a text. */
-  readonly id: number | string;
-  readonly name: string;
-  readonly username: string;
-  readonly email: string;
-  readonly emailConfirmed: boolean;
-  readonly role: string;
-  readonly permissions: readonly string[];
-  readonly mfaEnabled: boolean;
-  readonly hasPassword: boolean;
-};
+export type User = z.infer<typeof SignedInAnswer>["user"];
 
 export const describeUser = (account: Account): User => ({
   id: account.userId,
@@ -21,7 +12,7 @@ export const describeUser = (account: Account): User => ({
   email: account.email,
   emailConfirmed: account.emailConfirmedAt !== null,
   role: account.role,
-  permissions: account.permissions,
+  permissions: [...account.permissions],
   mfaEnabled: account.hasFactor,
   hasPassword: account.passwordHash !== null,
 });

@@ -15,7 +15,6 @@ export type Passkeys = {
   readonly isOn: boolean;
   /** The domain that they belong to. Throws Problem if browsers allow no passkeys here. */
   readonly domain: string;
-  readonly rows: PasskeyRows;
   readonly actions: PasskeyActions;
   /** The same for the functions of a request. */
   from(functions: AuthFunctions): Passkeys;
@@ -38,6 +37,12 @@ export type Passkeys = {
   ): Promise<PasskeyRow & { readonly isFirst: boolean }>;
   /** Returns null for a signature that is not valid. */
   verify(signature: PasskeySignature): Promise<Signed | null>;
+  /** Oldest first. */
+  list(userId: string): Promise<readonly PasskeyRow[]>;
+  /** Whether a challenge was used. */
+  isSpent(challenge: string): Promise<boolean>;
+  /** Returns false if the user has no such passkey. */
+  rename(userId: string, id: string, name: string): Promise<boolean>;
 };
 
 /** `challenge` is in base64url. */
@@ -51,16 +56,6 @@ export type PasskeyActions = {
   list(call: Call<"account">): Promise<{ readonly data: readonly PasskeyDescription[] }>;
   rename(call: Call<"account", PasskeyNameInput>): Promise<PasskeyDescription>;
   remove(call: Call<"account", Confirmation>): Promise<void>;
-};
-
-/** The passkeys in the database. */
-export type PasskeyRows = {
-  /** Oldest first. */
-  list(userId: string): Promise<readonly PasskeyRow[]>;
-  /** Whether a challenge was used. */
-  isSpent(challenge: string): Promise<boolean>;
-  /** Returns false if the user has no such passkey. */
-  rename(userId: string, id: string, name: string): Promise<boolean>;
 };
 
 /** A signature that is valid, and the id of its challenge, which the database then spends. */
