@@ -1,10 +1,10 @@
-import type { Caller } from "../../db/caller.ts";
+import type { z } from "zod";
 import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "./auth.ts";
+import type { EnrolmentBody } from "./bodies.ts";
 import { listFactors } from "./factors.ts";
 import type { Database } from "./functions.ts";
-import type { PasskeySignature } from "./passkeys/credentials.ts";
 import { verifyPassword, type WrongPassword } from "./passwords.ts";
 import { missingPassword, passwordRequired } from "./problem.ts";
 import { findAccountOf } from "./repository.ts";
@@ -13,12 +13,7 @@ import { type FactorProof, readCode, trySentCode } from "./second-factor.ts";
 import { type Client, type CodeToTry, requireAccepted, settle } from "./throttle.ts";
 
 /** What a user sends again to confirm a change of the account. */
-export type Confirmation = {
-  readonly password?: string | null | undefined;
-  /** Of the authenticator app, or a backup code; it or the passkey is required if a factor is enabled. */
-  readonly code?: string | null | undefined;
-  readonly passkey?: PasskeySignature | null | undefined;
-};
+export type Confirmation = z.infer<typeof EnrolmentBody>;
 
 /** The proof of the second factor; null if none was sent. */
 export const proofIn = ({ code = null, passkey }: Pick<Confirmation, "code" | "passkey">): FactorProof | null =>
@@ -53,9 +48,15 @@ export function refuseAnonymous({ caller }: Owner): void {
   });
 }
 
-/** Whether the caller need not send the password again. */
-export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean =>
-  hasRecentSignIn(caller, clock(), settings.recentSignIn);
+/**
+ * Whether the caller need not send the password again: who has proved it, and the second factor if one is enabled, within the time of
+ * `recentSignIn`. A refreshed token is as old as its sign-in, and a key is never recent. `auth.has_recent_sign_in()` is the same rule for
+ * policies and triggers.
+ */
+export function isRecent({ clock, settings }: Auth, { caller }: Owner): boolean {
+  const { auth_time: signedInAt } = caller.claims;
+  return typeof signedInAt === "number" && signedInAt * 1000 > clock() - settings.recentSignIn * 1000;
+}
 
 /**
  * Verifies the password and reads the code, which the change then spends in its transaction. A wrong password counts as a failed
@@ -121,13 +122,3 @@ export async function requireAccount(database: Database, { id }: Pick<Owner, "id
 export type Wrong = WrongPassword & { readonly field: string };
 
 const WRONG: Wrong = { event: "password_failed", error: () => problem("password not confirmed"), field: "password" };
-
-/**
- * Whether the caller has proved the password, and the second factor if one is enabled, within the last `seconds`. A refreshed
- * token is as old as its sign-in, and a key is never recent. `auth.has_recent_sign_in()` is the same rule for policies and
- * triggers. `now` is milliseconds since 1970.
- */
-function hasRecentSignIn({ claims }: Caller, now: number, seconds: number): boolean {
-  const { auth_time: signedInAt } = claims;
-  return typeof signedInAt === "number" && signedInAt * 1000 > now - seconds * 1000;
-}

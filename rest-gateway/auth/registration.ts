@@ -4,11 +4,11 @@ import { problem } from "../../problems/problem.ts";
 import { languagesOf } from "../conventions/languages.ts";
 import type { Auth } from "./auth.ts";
 import type { Database } from "./functions.ts";
+import type { IssueCall } from "./issue.ts";
 import { normalizedEmail } from "./login-names.ts";
 import type { Destination } from "./mail/mails.ts";
 import { withMissingGrant } from "./problem.ts";
 import { findAccountOf, noteEvent } from "./repository.ts";
-import type { Call } from "./route.ts";
 import { type Client, guard, reserveRegistration, settle } from "./throttle.ts";
 
 /** The fields of a new user, and the username. A user without a username signs in with the e-mail. */
@@ -33,11 +33,9 @@ type SignedUp =
   | { readonly id: string; readonly account: Account }
   | { readonly id: string | null; readonly account: null };
 
-export type SignUpCall = Pick<Call, "request" | "response" | "client"> & { readonly auth: Auth };
-
 /** Creates a user who signs up, for all routes and pages. Rejects as `register` does. */
 export async function signUp(
-  call: SignUpCall,
+  call: IssueCall,
   user: Omit<NewUser, "isByOperator" | "languages">,
   password: string,
 ): Promise<SignedUp> {

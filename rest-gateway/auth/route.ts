@@ -11,8 +11,8 @@ import { invalidId } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parse, readBody } from "./bodies.ts";
 import type { BrowserSignIn } from "./federated.ts";
+import type { IssueCall } from "./issue.ts";
 import { failWithPage } from "./pages/failure.ts";
-import type { SignUpCall } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
@@ -50,7 +50,7 @@ export type RoutedAuth = Auth & {
    * Creates a user with an account. In resources/, because the catalog and the resource describe the body. Nothing if it has sent the
    * response: the e-mail must be confirmed first.
    */
-  signUp(call: SignUpCall): Promise<object | undefined>;
+  signUp(call: IssueCall): Promise<object | undefined>;
 };
 
 /** The body of a request or a response: described in zod, or, at sign-up, by the catalog. */
