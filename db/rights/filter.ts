@@ -129,7 +129,9 @@ class FilterReader {
     const texts = values.map((value) => textOf(value, column));
     const term = this.#add(texts as readonly string[], `${type}[]`);
     const write = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;
-    if (texts.includes(undefined)) this.#ask(term, array, write, () => operatorOf(type, operator, type), true);
+    const { sql } = OPERATORS[operator];
+    const compare = (parameter: string) => `(null::${type} ${sql} any (${parameter}::${type}[]))`;
+    if (texts.includes(undefined)) this.#ask(term, array, write, compare, true);
     return term;
   }
 

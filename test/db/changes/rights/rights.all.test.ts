@@ -37,7 +37,7 @@ beforeAll(async () => {
       create policy p on way_${i} using (${text.replaceAll("$table", `way_${i}`)});`,
   );
   await dba(`create role $user; ${OBJECTS}
-    create table notes (id int primary key, owner bigint, title text, secret text);
+    create table notes (id int primary key, owner bigint, title text, secret text, tags text[]);
     alter table notes enable row level security;
     grant select (id, owner, title) on notes to $user;
     create policy own on notes using (owner = auth.uid());
@@ -344,6 +344,7 @@ describe("a filter", () => {
     [filterOf("owner", "in", "{1,x}"), 'invalid input syntax for type bigint: "x"'],
     [filterOf("title", "match", "("), /invalid regular expression/],
     [filterOf("id", "like", "1%"), /operator does not exist: integer ~~ text/],
+    [filterOf("tags", "in", '{"{a}"}'), /operator does not exist: text\[\] = text/],
     [
       { ...filterOf("title", "is", null), keyword: "true" },
       "is.true requires a boolean column, and title has the type text",
