@@ -28,13 +28,17 @@ export function formerNames(
   });
 }
 
-/** Whether the catalog has the table with its columns, or does not serve it. It may be behind DDL that was not announced. */
+/**
+ * Whether the catalog has the table with its columns, or does not serve it. It may be behind DDL that was not announced. A table that was
+ * dropped before its columns were read has none with a number.
+ */
 export function isKnown({ schemas }: Catalog, changed: ChangedTable): boolean {
   for (const { tables } of schemas.values())
     for (const { oid, columns } of tables.values()) {
       if (oid !== changed.oid) continue;
       const numbers = new Set([...columns.values()].map(({ number }) => number));
-      return changed.columns.every(({ number }) => number === undefined || numbers.has(number));
+      const known = changed.columns.filter(({ number }) => number !== undefined);
+      return known.length > 0 && known.every(({ number }) => numbers.has(number!));
     }
   return !schemas.has(changed.schema);
 }

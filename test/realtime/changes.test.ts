@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
+import { withClient } from "../../db/cluster/client.ts";
 import { type Observed, observe, observing, summary, useRealtime } from "../support/realtime.ts";
 import { POLL } from "../support/until.ts";
 
-const { client, sql } = useRealtime();
+const { client, service, sql } = useRealtime();
 
 test("a subscriber receives inserts, updates and deletes of the rows that it may see, with the row before and after", async () => {
   const ada = await observing(client({ as: "ada" }), "todos", [{ event: "*", schema: "public", table: "todos" }]);
@@ -227,6 +228,23 @@ test.each(["enable", "disable"] as const)(
     await expect.poll(() => rows().at(-1)).toEqual({ id: expect.any(String), name: "late" });
   },
 );
+
+test("a row of a table that was dropped before its changes were read does not arrive without its columns", async () => {
+  await sql(`create table public.boats (id int primary key);
+    grant select on public.boats to anon; notify pgrst, 'reload schema'`);
+  const api = client();
+  await expect.poll(async () => (await api.from("boats").select()).status).toBe(200);
+  const boats = await observing(api, "boats", [{ event: "*", schema: "public", table: "boats" }]);
+  await withClient(service().database.url, async (dba) => {
+    await dba.query("begin; insert into public.boats values (1)");
+    // Until the table is gone, its columns cannot be read.
+    await sql("begin; lock table pg_catalog.pg_attribute in access exclusive mode");
+    await dba.query("commit");
+    await sql("drop table public.boats; commit");
+  });
+  await expect.poll(() => boats.system.at(-1)?.message).toContain("there is no table public.boats");
+  expect(boats.changes).toEqual([]);
+});
 
 test("an update that takes a row out of the view of a caller arrives as DELETE with the key", async () => {
   const ada = await observing(client({ as: "ada" }), "view", [{ event: "*", schema: "public", table: "todos" }]);
