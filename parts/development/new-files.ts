@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { chmod, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { CommandError, quoted } from "../../cli/command.ts";
@@ -39,20 +39,36 @@ export async function writeFiles(
     .filter((file) => existsSync(join(folder, file)));
   if (existing.length > 0 && !replaces)
     throw new CommandError(1, `${given} has these files already, and nothing was written: ${existing.join(", ")}`);
-  for (const file of files) await write(join(folder, file.file), file, replaces);
+  const made: string[] = [];
+  for (const file of files) {
+    const path = join(folder, file.file);
+    await write(path, file, { replaces: replaces || "keepsExisting" in file, made }).catch(async (error) => {
+      // The command can be repeated.
+      for (const each of made) await rm(each, { force: true });
+      throw new CommandError(1, `cannot write ${path}: ${(error as Error).message}`);
+    });
+  }
 }
 
-async function write(path: string, file: NewFile, replaces: boolean): Promise<void> {
-  try {
-    await mkdir(dirname(path), { recursive: true });
-    if (replaces || "keepsExisting" in file) await rm(path, { force: true });
-    if ("link" in file) return await symlink(file.link, path);
-    // Fails if another process has made it meanwhile.
-    await writeFile(path, file.text, { flag: "wx", mode: file.isSecret ? 0o600 : 0o666 });
-    if (file.isSecret) await chmod(path, 0o600);
-  } catch (error) {
-    throw new CommandError(1, `cannot write ${path}: ${(error as Error).message}`);
+/** Adds to `made` what has to be removed if a later file cannot be written. */
+async function write(
+  path: string,
+  file: NewFile,
+  { replaces, made }: { readonly replaces: boolean; readonly made: string[] },
+): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  if ("link" in file) {
+    if (replaces) await rm(path, { force: true });
+    await symlink(file.link, path);
+    return void made.push(path);
   }
+  // What exists is replaced when the new file is complete.
+  const target = replaces ? `${path}.new` : path;
+  // Fails if another process has made it meanwhile.
+  const handle = await open(target, "wx", file.isSecret ? 0o600 : 0o666);
+  made.push(target);
+  await handle.writeFile(file.text).finally(() => handle.close());
+  if (replaces) await rename(target, path);
 }
 
 /** What a manifest of the template gets in addition. */
@@ -88,10 +104,11 @@ async function readManifest(folder: string): Promise<Members | null> {
   const file = join(folder, MANIFEST);
   if (!existsSync(file)) return null;
   const manifest = await readFile(file, "utf8")
-    .then(JSON.parse)
+    .then((text) => JSON.parse(text.replace(/^\ufeff/, "")))
     .catch((error) => {
       throw new CommandError(1, `cannot read ${file}: ${(error as Error).message}`);
     });
+  if (!isObject(manifest)) throw new CommandError(1, `${file} is not a JSON object`);
   if ((manifest.type ?? "module") === "module") return manifest;
   throw new CommandError(1, `${file} has "type": "${manifest.type}": applications are modules, so set it to "module"`);
 }
@@ -107,7 +124,8 @@ function merged(first: Members, second: Members): Members {
   return { ...second, ...Object.fromEntries(values) };
 }
 
-const isObject = (value: unknown): value is Members => typeof value === "object" && value !== null;
+const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** A name that npm accepts: `My Notes` → `my-notes` */
 const nameOf = (folder: string): string =>

@@ -115,6 +115,16 @@ test("overwrites nothing, and says what is in the way", async () => {
   expect(await readFile(join(target, "notes.md"), "utf8")).toBe("mine");
 });
 
+test("what a failed command has made is removed, so that it can be repeated", async () => {
+  const target = join(folder, "interrupted");
+  await mkdir(target);
+  await writeFile(join(target, "plugins"), "a file in place of a folder");
+  const { exitCode, stderr } = await run(target);
+  expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^cannot write .*interrupted\/plugins\/index.ts: /)]);
+  await rm(join(target, "plugins"));
+  expect((await run(target)).exitCode).toBe(0);
+});
+
 test("a package.json keeps what it has, such as what npm install has written", async () => {
   const target = join(folder, "installed");
   const written = {
@@ -122,7 +132,7 @@ test("a package.json keeps what it has, such as what npm install has written", a
     scripts: { dev: "mine" },
   };
   await mkdir(target);
-  await writeFile(join(target, "package.json"), JSON.stringify(written));
+  await writeFile(join(target, "package.json"), `\ufeff${JSON.stringify(written)}`);
   expect((await run(target)).exitCode).toBe(0);
   const [made, other] = await Promise.all(
     ["installed", "packages"].map((name) => readJson(join(folder, name, "package.json"))),
@@ -135,14 +145,14 @@ test("a package.json keeps what it has, such as what npm install has written", a
   });
 });
 
-test("a package.json of another type of modules is refused, and nothing is written", async () => {
-  const target = join(folder, "commonjs");
-  await mkdir(target);
-  await writeFile(join(target, "package.json"), '{ "type": "commonjs" }');
-  expect(await run(target)).toMatchObject({
-    exitCode: 1,
-    stderr: `${target}/package.json has "type": "commonjs": applications are modules, so set it to "module"\n`,
-  });
+test.each([
+  ['{ "type": "commonjs" }', 'has "type": "commonjs": applications are modules, so set it to "module"'],
+  ["null", "is not a JSON object"],
+  ["[]", "is not a JSON object"],
+])("a package.json with %s is refused, and nothing is written", async (text, reason) => {
+  const target = await mkdtemp(join(folder, "refused-"));
+  await writeFile(join(target, "package.json"), text);
+  expect(await run(target)).toMatchObject({ exitCode: 1, stderr: `${target}/package.json ${reason}\n` });
   expect(await readdir(target)).toEqual(["package.json"]);
 });
 
