@@ -1,5 +1,6 @@
-import { createReadStream } from "node:fs";
-import { rm, stat, writeFile } from "node:fs/promises";
+import { constants, createReadStream } from "node:fs";
+import { access, rm, stat, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import type pg from "pg";
 import { CommandError, inTransaction } from "./command.ts";
 import { type DumpContext, isDump, SupabaseDump, sealFactors } from "./supabase-dump.ts";
@@ -32,7 +33,7 @@ const ANALYZE = "analyze auth_private.accounts, auth_private.login_emails";
 export async function importUsers(client: pg.Client, file: string, options: ImportOptions): Promise<string> {
   const { isDryRun, report, onProgress, dumpContext } = options;
   const size = await sizeOf(file);
-  await rm(report, { force: true });
+  await prepareReport(report, file);
   const total: Total = { users: 0, identities: 0, factors: 0, known: 0, refused: 0 };
   const leftOut = new Map<string, number>();
   let [bytes, done, reported] = [0, 0, 0];
@@ -91,7 +92,7 @@ export async function importUsers(client: pg.Client, file: string, options: Impo
 async function* linesOf(file: string): AsyncGenerator<string> {
   let rest = "";
   for await (const chunk of createReadStream(file, "utf8")) {
-    const lines = `${rest}${chunk}`.split("\n");
+    const lines = `${rest}${chunk}`.replace(/^\ufeff/, "").split("\n");
     rest = lines.pop()!;
     for (const line of lines) yield line.replace(/\r$/, "");
   }
@@ -100,9 +101,23 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 
 async function sizeOf(file: string): Promise<number> {
   try {
-    return (await stat(file)).size;
+    await access(file, constants.R_OK);
+    const found = await stat(file);
+    if (found.isDirectory()) throw new Error("it is a folder");
+    return found.size;
   } catch (error) {
     throw new CommandError(1, `cannot read ${file}: ${(error as Error).message}`);
+  }
+}
+
+/** Deletes an earlier report. It must be possible to write one before a row is imported. */
+async function prepareReport(report: string, file: string): Promise<void> {
+  if (resolve(report) === resolve(file)) throw new CommandError(2, "--report must name another file than the import");
+  try {
+    await writeFile(report, "", { mode: 0o600 });
+    await rm(report);
+  } catch (error) {
+    throw new CommandError(1, `cannot write ${report}: ${(error as Error).message}; name another file with --report`);
   }
 }
 

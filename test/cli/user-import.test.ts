@@ -229,10 +229,26 @@ describe("npx content-service user import", () => {
     expect(await sql(text)).toEqual([{ must_confirm: true }, { must_confirm: false }]);
   });
 
-  test("of a file that cannot be read, says so", async () => {
-    const outcome = await outcomeOf(
-      user(["import", join(folder, "none")], { DATABASE_URL: service.database.url, JWT_SECRET }),
-    );
-    expect(outcome).toEqual({ exitCode: 1, stdout: "", stderr: expect.stringMatching(/^cannot read .*none: ENOENT/) });
+  test.each([
+    ["none", /^cannot read .*none: ENOENT/],
+    ["", /^cannot read .*: it is a folder\n$/],
+  ])("of a file that cannot be read, says so: %j", async (name, stderr) => {
+    const environment = { DATABASE_URL: service.database.url, JWT_SECRET };
+    const outcome = await outcomeOf(user(["import", join(folder, name)], environment));
+    expect(outcome).toEqual({ exitCode: 1, stdout: "", stderr: expect.stringMatching(stderr) });
+  });
+
+  test.each([
+    ["users.ndjson", /^--report must name another file than the import\n$/],
+    ["none/report", /^cannot write .*none\/report: ENOENT.*; name another file with --report\n$/],
+  ])("imports nothing if its report cannot be the file %s", async (name, stderr) => {
+    const outcome = await importRows([imported("ann"), "no object"], "--report", join(folder, name));
+    expect(outcome).toMatchObject({ stdout: "", stderr: expect.stringMatching(stderr) });
+    expect([await accounts(), (await readFile(file(), "utf8")).includes("ann")]).toEqual([[], true]);
+  });
+
+  test("a byte order mark before the first row is no part of it", async () => {
+    const row = `\ufeff${JSON.stringify(imported("ann"))}`;
+    expect(await importRows([row])).toMatchObject({ exitCode: 0, stdout: "1 users imported\n" });
   });
 });
