@@ -91,10 +91,12 @@ export type Outcome = { readonly exitCode: 0 | 1 | 2; readonly stdout: string; r
 
 /** Runs `work` with the arguments, and prints its result or its error. */
 export async function runCommand(work: (args: string[]) => Promise<string>, args: string[]): Promise<void> {
+  // Only the process of a command may listen to its output.
+  const { print } = await import("./print.ts");
   const { exitCode, stdout, stderr } = await outcomeOf(work(args));
-  process.stdout.write(stdout);
-  process.stderr.write(stderr);
   process.exitCode = exitCode;
+  print(stdout);
+  process.stderr.write(stderr);
 }
 
 export async function outcomeOf(work: Promise<string>): Promise<Outcome> {

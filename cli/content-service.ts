@@ -100,9 +100,10 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   if (existsSync(dirname(dirname(COMPILED)))) process.env.NODE_COMPILE_CACHE ??= resolve(COMPILED);
   if (name === START) return serve(args);
   if (name === DEV && !args.some((each) => each === "--help" || each === "-h")) return serve(["--dev", ...args]);
-  if (name === DEV) return void process.stdout.write(DEV_HELP);
-  if (name === "--help" || name === "-h") return void process.stdout.write(HELP);
-  if (name === "--version" || name === "-v") return void process.stdout.write(`${version()}\n`);
+  const { print } = await import("./print.ts");
+  if (name === DEV) return print(DEV_HELP);
+  if (name === "--help" || name === "-h") return print(HELP);
+  if (name === "--version" || name === "-v") return print(`${version()}\n`);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined) return refuse(`${await unknown(name)}\n\n${HELP}`);
   Object.assign(process.env, command.environment);

@@ -117,6 +117,27 @@ test("a process has the exit code and the output of its command", async () => {
   expect(await run("strat")).toMatchObject({ code: 2, stdout: "" });
 });
 
+test.each([
+  ["a reader that has left", "--help | true", 0, ""],
+  ["a reader that has left", "migrate --help | true", 0, ""],
+  ["a full disk", "--help > /dev/full", 1, "cannot write the output: ENOSPC: no space left on device, write\n"],
+  [
+    "a disk that is full after a part",
+    "migrate --help > part",
+    1,
+    "cannot write the output: EFBIG: file too large, write\n",
+  ],
+])("for %s, the output of %s has no stack trace, and the exit code is right", async (_output, text, code, stderr) => {
+  const [args, target] = text.split(/(?=[|>])/);
+  // A file has at most 512 bytes. The reader of a pipe does not wait for the command, whose errors stay on stderr.
+  const script = `ulimit -f 1; { "$0" "${FILE}" ${args}; echo $? >&3; } 3>&2 ${target}`;
+  const { stdout, stderr: printed } = await promisify(execFile)("sh", ["-c", script, process.execPath], {
+    cwd: folder,
+    env: {},
+  });
+  expect([stdout, printed]).toEqual(["", `${stderr}${code}\n`]);
+});
+
 test("a command of an application reads its .env, after the environment, and not with SETTINGS_FILE", async () => {
   const below = join(folder, "application/db");
   await mkdir(below, { recursive: true });
