@@ -201,7 +201,8 @@ export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>
     await client.query("commit");
     return result;
   } catch (error) {
-    await client.query("rollback");
+    // It fails on a lost connection, which the error has told.
+    await client.query("rollback").catch(() => {});
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { type SqlStatement, statementsOf } from "../sql-tokens.ts";
-import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
+import { MigrationFailure, type MigrationText, placeOf, statementFailure } from "./migration-failure.ts";
 import { inTransaction } from "./modules.ts";
 
 /**
@@ -17,6 +17,9 @@ const DONE = new Set([
   ...["42P01", "42703", "42704", "42883", "3F000"],
   "23505",
 ]);
+
+/** How SQLSTATEs begin with which the server ends a connection. */
+const SHUTDOWN = "57P";
 
 /** Whether `current.sql` has run on this database since its last commit. */
 export async function hasTried(client: pg.ClientBase): Promise<boolean> {
@@ -68,7 +71,7 @@ export async function runTried(
   record: (statements: readonly SqlStatement[]) => Promise<void>,
   again = false,
 ): Promise<number> {
-  const { text } = migration;
+  const { file, text } = migration;
   const statements = statementsOf(text);
   await client.query(TABLE);
   const tried = await readTried(client);
@@ -78,6 +81,7 @@ export async function runTried(
       await client.query(statement.text);
     } catch (failure) {
       const error = failure as pg.DatabaseError;
+      if (error.severity === undefined || error.code?.startsWith(SHUTDOWN)) throw error;
       const isDone = DONE.has(error.code ?? "") && tried.includes(hashOf(statement));
       if (!isDone) throw statementFailure({ statement, error }, migration);
       if (undo !== undefined) await client.query(undo);
@@ -88,6 +92,9 @@ export async function runTried(
     await record(statements);
     return statements.length;
   }
+  const own = statements.find((statement) => OWN_TRANSACTION.test(statement.text));
+  if (own !== undefined)
+    throw new MigrationFailure(`${placeOf(text.slice(0, own.at), file)}: ${IN_TRANSACTION}\n    ${own.text}`);
   const attempt = (first: number) =>
     inTransaction(client, async () => {
       for (const statement of statements.slice(first)) {
@@ -108,5 +115,11 @@ export async function runTried(
 
 /** In a migration whose statements cannot run together. */
 const NO_TRANSACTION = /^--!\s*no-transaction\b/m;
+
+/** A statement that would end the transaction of the migration. `rollback to` a savepoint does not. */
+const OWN_TRANSACTION =
+  /^(begin|start\s+transaction|commit|end|abort|rollback(?!\s+((work|transaction)\s+)?to\b)|prepare\s+transaction)\b/i;
+const IN_TRANSACTION =
+  "a migration runs in one transaction, so remove this statement. If its statements cannot run together, its first line is --! no-transaction.";
 
 export const hashOf = ({ text }: SqlStatement): string => createHash("sha256").update(text).digest("hex");

@@ -184,6 +184,28 @@ describe("migrate apply", () => {
     ]);
   });
 
+  test.each(["begin", "start transaction", "Commit", "end", "rollback work"])(
+    "refuses %s, before a statement has run",
+    async (statement) => {
+      await current(`create table public.begun (id int);\n${statement};\nselect 1;`);
+      const { exitCode, stderr } = await run("apply");
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(/^current.sql, line 2: a migration runs in one transaction, so remove this statement/);
+      expect(stderr).toMatch(new RegExp(`\n    ${statement}\n$`));
+      const { rows } = await database.owner.query("select to_regclass('public.begun') as found");
+      expect(rows).toEqual([{ found: null }]);
+    },
+  );
+
+  test("says when the connection was lost, also if earlier statements had run before", async () => {
+    await current("select 1;\nselect pg_terminate_backend(pg_backend_pid());");
+    const { exitCode, stderr } = await run("apply");
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^cannot use the database: terminating connection .*\n$/),
+    ]);
+  });
+
   test("names the included file and its line", async () => {
     await writeFile(join(home, "schema/broken.sql"), "select 1;\nselect nothing\nfrom public.users;\n");
     await current("--!include users/access.sql\n--!include broken.sql\n");

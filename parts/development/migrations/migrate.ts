@@ -137,7 +137,8 @@ export async function installationOf({ folder: given, environment }: MigrationOp
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
   error instanceof pg.DatabaseError ||
   error instanceof AggregateError ||
-  /^(connect|getaddrinfo)$/.test(error.syscall ?? "");
+  /^(connect|getaddrinfo)$/.test(error.syscall ?? "") ||
+  /^(Connection terminated|read ECONNRESET)/.test(error.message);
 
 async function applyRepeatedly(
   url: string,
