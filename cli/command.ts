@@ -104,8 +104,11 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
     return { exitCode: 0, stdout: await work, stderr: "" };
   } catch (error) {
     if (error instanceof ConfigError) return { exitCode: 2, stdout: "", stderr: `${error.message}\n` };
+    const { constructor: kind, message } = error as Error;
+    // What the system, the database or graphile-migrate refuses is a plain Error; a bug is a TypeError or another subclass.
+    if (kind === Error) return { exitCode: 1, stdout: "", stderr: `${message}\n` };
     if (!(error instanceof CommandError)) throw error;
-    return { exitCode: error.exitCode, stdout: error.stdout, stderr: `${error.message}\n` };
+    return { exitCode: error.exitCode, stdout: error.stdout, stderr: `${message}\n` };
   }
 }
 
@@ -152,7 +155,8 @@ export async function withOwner<Result>(
     return await work(client);
   } catch (error) {
     if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-    throw error instanceof CommandError || error instanceof ConfigError ? error : cannotUseDatabase(error as Error);
+    const isOther = error instanceof CommandError || error instanceof ConfigError || "path" in (error as Error);
+    throw isOther ? error : cannotUseDatabase(error as Error);
   } finally {
     await client.end();
   }

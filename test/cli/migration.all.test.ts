@@ -486,6 +486,15 @@ test("migrate commit writes the next migration, and uncommit makes it current.sq
   await writeFile(file, schema);
 });
 
+test("migrate commit refuses a text that is too long in one line", async () => {
+  await current("select 1;");
+  expect(await run("commit", "x".repeat(600))).toEqual({
+    exitCode: 1,
+    stdout: "",
+    stderr: "Invalid commit message: message is too long (max: 512 chars)\n",
+  });
+});
+
 test("a committed migration that was changed is named, with the fix", async () => {
   const [last] = (await committed()).toReversed();
   const file = join(folder, "committed", last!);
