@@ -31,19 +31,20 @@ export class PublishedTables {
   /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
   readonly #digests = new Map<number, string>();
 
-  /** To be called in each run. Returns the names of the tables that have replaced others. */
+  /** To be called in each run. Returns the names of the tables that have replaced others, or were taken out of the publication meanwhile. */
   follow(found: readonly TableState[]): ReadonlySet<string> {
     const tables = new Map(found.filter(({ isPublished }) => isPublished).map((table) => [keyOf(table), table]));
-    const added = [...tables].filter(([key, table]) => !isSame(this.#tables.get(key), table)).map(([key]) => key);
+    const before = this.#tables;
+    const added = [...tables].filter(([key, table]) => !isSame(before.get(key), table)).map(([key]) => key);
     if (this.#first !== null) for (const key of added) this.#since.set(key, null);
     this.#tables = tables;
     this.#digests.clear();
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
     this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
     if (added.length > 0) this.#settled = null;
-    const recreated = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
+    const replaced = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
     for (const table of found) this.#oids.set(keyOf(table), table.oid);
-    return new Set(recreated);
+    return new Set([...replaced, ...added.filter((key) => before.has(key))]);
   }
 
   /** To be called when the changes of the published tables arrive. */

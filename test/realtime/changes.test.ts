@@ -229,6 +229,12 @@ test.each(["enable", "disable"] as const)(
   },
 );
 
+test("a table that is taken out of the publication for a moment is a gap", async () => {
+  const notes = await observing(client(), "taken out", [{ event: "*", schema: "public", table: "notes" }]);
+  await sql("alter publication content_changes drop table public.notes");
+  await expect.poll(() => notes.system.some(({ gap }) => gap)).toBe(true);
+});
+
 test("a row of a table that was dropped before its changes were read does not arrive without its columns", async () => {
   await sql(`create table public.boats (id int primary key);
     grant select on public.boats to anon; notify pgrst, 'reload schema'`);
