@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
 import { type DeclaredSettings, knownSettings } from "./declared.ts";
+import { readText } from "./json-file.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { type PostgrestSettings, readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
@@ -182,7 +183,7 @@ function withFile(environment: Environment, declared: readonly string[], known: 
 
 function readSettingsFile(file: string, name = "SETTINGS_FILE"): string {
   try {
-    return readFileSync(file, "utf8");
+    return readText(file);
   } catch (error) {
     throw new ConfigError(`${name} cannot be read: ${(error as Error).message}`);
   }

@@ -22,11 +22,14 @@ function readJson(path: string): unknown {
 /** The text of a file that a setting names. */
 export function readFile(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readText(path);
   } catch (error) {
     throw new Error(`names a file that cannot be read: ${(error as Error).message}`);
   }
 }
+
+/** The text of a file in UTF-8, without the byte order mark of some editors. */
+export const readText = (path: string): string => readFileSync(path, "utf8").replace(/^\ufeff/, "");
 
 /** The value of a JSON text; undefined if it is malformed. */
 export function tryJson(text: string): unknown {

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { parsedBy } from "./config-error.ts";
+import { readText } from "./json-file.ts";
 
 /** How a request names its document, and the documents of the files by their id. */
 export type TrustedDocuments = {
@@ -39,7 +39,7 @@ const apollo = z.object({
 export function readManifest(file: string): [id: string, document: string][] {
   let content: unknown;
   try {
-    content = JSON.parse(readFileSync(file, "utf8"));
+    content = JSON.parse(readText(file));
   } catch (error) {
     throw new Error(error instanceof SyntaxError ? "not JSON" : "cannot be read");
   }

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../../config/config.ts";
+import { readText } from "../../config/json-file.ts";
 import { escapeMarkup } from "../../gate/pipeline/response.ts";
 import { KINDS, type Mail, type MailKind, type MailValues, VARIABLES } from "./kinds.ts";
 
@@ -78,8 +79,6 @@ function read(folder: string, place: string): ReadonlyMap<string, Source> {
     names.map((name) => [name, checked({ file: place + name, text: readText(join(folder, name)) }, name)]),
   );
 }
-
-const readText = (path: string) => readFileSync(path, "utf8").replace(/^\ufeff/, "");
 
 function checked(source: Source, name: string): Source {
   const { file, text } = source;

@@ -496,10 +496,10 @@ describe("SETTINGS_FILE", () => {
     return { SETTINGS_FILE: file, ...environment };
   };
 
-  test("holds settings and comments, and the environment takes precedence", () => {
-    const text = '# ours\nPORT=8080\nLOG_LEVEL="debug"\nPGRST_DB_MAX_ROWS=7\n';
+  test("holds settings and comments, perhaps after a byte order mark, and the environment takes precedence", () => {
+    const text = '\ufeffDB_POOL=3\n# ours\nPORT=8080\nLOG_LEVEL="debug"\nPGRST_DB_MAX_ROWS=7\n';
     const environment = withFile(text, { PORT: "9090", LOG_LEVEL: "" });
-    expect(readConfig(environment)).toMatchObject({ port: 9090, logLevel: "debug", dbMaxRows: 7 });
+    expect(readConfig(environment)).toMatchObject({ port: 9090, logLevel: "debug", dbMaxRows: 7, dbPool: 3 });
   });
 
   test.each([
