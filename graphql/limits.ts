@@ -7,7 +7,7 @@ export const graphqlLimits = () => ({
   /** Lexical tokens of a document. */
   graphqlMaxTokens: 20_000,
   /** Tables of the served schemas. If there are more, GraphQL is not served. */
-  graphqlMaxTables: 1000,
+  graphqlMaxTables: 2000,
   /** Maximum of first, last and limit. */
   graphqlMaxPageSize: 1000,
   /** Rows of a response, nested lists included. */

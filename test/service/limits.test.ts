@@ -13,7 +13,7 @@ const read = (environment: Environment, limits?: Limits) => withLimits(readConfi
 const LIMITS = `
   apiKeysMax=50 apiMaxRecords=10000 changesMaxBytes=67108864 changesOpenTimeout=8000 changesPolicyTimeout=2000
   dbAnonStatementTimeout=5000 dbMaxResultBytes=16777216 dbPoolQueue=10 dbPoolShare=80 dbPoolTimeout=10000 dbSharedReads=4 drainSpread=5000
-  emailReservation=2592000 graphqlMaxPageSize=1000 graphqlMaxRows=100000 graphqlMaxSearches=20 graphqlMaxTables=1000 graphqlMaxTokens=20000
+  emailReservation=2592000 graphqlMaxPageSize=1000 graphqlMaxRows=100000 graphqlMaxSearches=20 graphqlMaxTables=2000 graphqlMaxTokens=20000
   jsonMaxDepth=64 loginAttemptsPerAddress=100 loginWindow=900 mailLinkTtl=3600 mailsPerAddress=30 mailsPerHour=1000
   mailsPerRecipient=5 maxConnectionsPerAddress=1000 maxQueueTime=200 metricsMaxOperations=100 mfaAttempts=5
   realtimeJoinRate=100 realtimeJoinRatePerAddress=200 realtimeMaxChangeBytes=1048576 realtimeMaxChannels=100
