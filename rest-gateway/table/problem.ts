@@ -269,10 +269,10 @@ export const streamRefused = (message: string) => problem("stream refused", { me
 // Results.
 
 export const notSingular = (count: number) => problem("not singular", { details: `The result contains ${count} rows` });
-export const tooManyAffected = (count: number) =>
+export const tooManyAffected = (count: number, isCall: boolean) =>
   problem("too many affected", {
     details: `The query affects ${count} rows`,
-    hint: "Filter the rows: neither max-affected nor limit chooses some of them.",
+    ...(!isCall && { hint: "Filter the rows: neither max-affected nor limit chooses some of them." }),
   });
 export const writeAnswerTooLarge = (max: number) =>
   problem("write answer too large", { max, hint: "Select fewer columns, or send Prefer: return=minimal." });

@@ -250,7 +250,7 @@ function refusedNumber({ code, message }: DatabaseError, plan: Plan): Problem | 
   const shown = format.isSingular && countOf(REFUSED.shown);
   const affected = maxAffected !== null && countOf(REFUSED.affected);
   if (shown) return notSingular(Number(shown));
-  return affected ? tooManyAffected(Number(affected)) : null;
+  return affected ? tooManyAffected(Number(affected), plan.kind === "call") : null;
 }
 
 /** `raise sqlstate 'PGRST' using message = '{"code":…}', detail = '{"status":…,"headers":{}}'` */
