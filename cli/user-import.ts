@@ -1,6 +1,5 @@
 import { constants, createReadStream } from "node:fs";
-import { access, rm, stat, writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { access, lstat, rm, stat, writeFile } from "node:fs/promises";
 import type pg from "pg";
 import { CommandError, inTransaction } from "./command.ts";
 import { type DumpContext, isDump, SupabaseDump, sealFactors } from "./supabase-dump.ts";
@@ -112,9 +111,14 @@ async function sizeOf(file: string): Promise<number> {
 
 /** Deletes an earlier report. It must be possible to write one before a row is imported. */
 async function prepareReport(report: string, file: string): Promise<void> {
-  if (resolve(report) === resolve(file)) throw new CommandError(2, "--report must name another file than the import");
+  const [earlier, imported] = [await lstat(report).catch(() => null), await stat(file)];
+  if (earlier?.ino === imported.ino && earlier.dev === imported.dev)
+    throw new CommandError(2, "--report must name another file than the import");
+  if (earlier !== null && !earlier.isFile() && !earlier.isSymbolicLink())
+    throw new CommandError(2, `--report must name a file, and ${report} is none`);
   try {
-    await writeFile(report, "", { mode: 0o600 });
+    await rm(report, { force: true });
+    await writeFile(report, "", { mode: 0o600, flag: "wx" });
     await rm(report);
   } catch (error) {
     throw new CommandError(1, `cannot write ${report}: ${(error as Error).message}; name another file with --report`);

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -240,11 +240,20 @@ describe("npx content-service user import", () => {
 
   test.each([
     ["users.ndjson", /^--report must name another file than the import\n$/],
+    [".", /^--report must name a file, and .* is none\n$/],
     ["none/report", /^cannot write .*none\/report: ENOENT.*; name another file with --report\n$/],
   ])("imports nothing if its report cannot be the file %s", async (name, stderr) => {
     const outcome = await importRows([imported("ann"), "no object"], "--report", join(folder, name));
     expect(outcome).toMatchObject({ stdout: "", stderr: expect.stringMatching(stderr) });
     expect([await accounts(), (await readFile(file(), "utf8")).includes("ann")]).toEqual([[], true]);
+  });
+
+  test("its report takes the place of a link to the import", async () => {
+    const link = join(folder, "link");
+    await symlink(file(), link);
+    expect(await importRows(["no object"], "--report", link)).toMatchObject({ exitCode: 1 });
+    expect(await readFile(file(), "utf8")).toBe("no object\n");
+    expect((await lstat(link)).isFile()).toBe(true);
   });
 
   test("a byte order mark before the first row is no part of it", async () => {
