@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { Tokens } from "../../identity/tokens.ts";
 import { type Command, nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
@@ -47,7 +48,7 @@ beforeAll(async () => {
     settings: {
       NODE_OPTIONS: `--import=${new URL("../support/turn-probe.ts", import.meta.url)}`,
       DATABASE_URL: database.url,
-      JWT_SECRET: "a secret of the test, long enough for HS256",
+      JWT_SECRET: SECRET,
       API_KEY_REQUIRED: "off",
       // The requests of all rows together are more than one address may send.
       RATE_LIMIT: "0",
@@ -179,8 +180,21 @@ async function receiving(messages: number, act: () => unknown): Promise<void> {
       return `each member receives ${messages} messages: ${least()}, and last ${slowest?.last}`;
     },
     least,
-  );
+  ).catch(async (error: Error) => {
+    throw new Error(`${error.message}; ${await describeDelivery()}`);
+  });
 }
+
+/** Where changes are: in the feed, or in the work that waits. */
+async function describeDelivery(): Promise<string> {
+  const headers = { apikey: new Tokens({ ...KEYS, secret: SECRET }).issueKey("service_role") };
+  const { details } = (await (await fetch(`${service.url}/health`, { headers })).json()) as any;
+  const turns = (await (await fetch(`${probe}/end`)).json()) as object;
+  return JSON.stringify({ ...turns, changes: details?.changes });
+}
+
+const SECRET = "a secret of the test, long enough for HS256";
+const KEYS = { privateKey: "", audience: "", anonymousRole: "anon", accessSeconds: 3600 };
 
 /** Sockets with a channel each. */
 const channels =
@@ -366,6 +380,9 @@ const CASES: readonly Case[] = [
       members = streams.map((stream) => ({
         get received() {
           return stream.events.length;
+        },
+        get last() {
+          return stream.isEnded ? "ended" : stream.lastEventId;
         },
       }));
       return () => streams.map((stream) => stream.close());

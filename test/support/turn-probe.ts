@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers";
  * what else the machine does:
  *
  *   GET /begin
- *   GET /end    { "longest": 2.5 }, in the time of a fixed loop that runs before and after them
+ *   GET /end    { "longest": 2.5, "isBusy": false }, in the time of a fixed loop that runs before and after them; whether pieces of work wait
  * It writes its URL to stdout.
  */
 let isMeasuring = false;
@@ -56,9 +56,11 @@ function end(): number {
   return longest / Math.min(unit, calibrate());
 }
 
-const server = createServer((request, response) => {
+const server = createServer(async (request, response) => {
   if (request.url === "/begin") begin();
-  response.end(JSON.stringify({ longest: request.url === "/end" ? end() : 0 }));
+  // The module of the service, not one that is loaded before it.
+  const { pieces } = await import("../../db/admission/pieces.ts");
+  response.end(JSON.stringify({ longest: request.url === "/end" ? end() : 0, isBusy: pieces.isBusy }));
 });
 server.listen(0, "127.0.0.1", () => {
   const { port } = server.address() as { port: number };
