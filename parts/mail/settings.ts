@@ -16,10 +16,10 @@ const mailUrl = z.string().refine((text) => {
   if (url === null || url.hostname === "") return false;
   if (url.protocol === "smtp:" || url.protocol === "smtps:")
     return /^\/?$/.test(url.pathname) && url.search === "" && url.hash === "";
-  return (
-    SECRET.test(url.hash) && (url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname)))
-  );
-}, "must be smtp://, smtps:// or https://…#whsec_ and 24 to 64 bytes in base64, with a host, or keep");
+  // With a user, each attempt to send would fail, with an error that contains the URL.
+  if (!SECRET.test(url.hash) || url.username !== "" || url.password !== "") return false;
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname));
+}, "must be smtp://, smtps:// or https://…#whsec_ (without a user) and 24 to 64 bytes in base64, with a host, or keep");
 
 /** `no-reply@example.com` or `Example <no-reply@example.com>` */
 const mailbox = z

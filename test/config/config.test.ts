@@ -406,7 +406,12 @@ test.each([
   [
     "a webhook without its secret",
     { MAIL_URL: "https://example.com/mails" },
-    "MAIL_URL must be smtp://, smtps:// or https://…#whsec_ and 24 to 64 bytes in base64, with a host, or keep",
+    "MAIL_URL must be smtp://, smtps:// or https://…#whsec_ (without a user) and 24 to 64 bytes in base64, with a host, or keep",
+  ],
+  [
+    "a webhook with a user",
+    { MAIL_URL: `https://user:password@example.com/mails#whsec_${"A".repeat(32)}` },
+    "MAIL_URL must be smtp://, smtps:// or https://…#whsec_ (without a user) and 24 to 64 bytes in base64, with a host, or keep",
   ],
   [
     "EMAIL_CONFIRM without MAIL_URL",
