@@ -201,7 +201,7 @@ export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>
     await client.query("commit");
     return result;
   } catch (error) {
-    // It fails on a lost connection, which the error has told.
+    // It fails on a lost connection, which is what the error says.
     await client.query("rollback").catch(() => {});
     throw error;
   }

@@ -18,7 +18,7 @@ const DONE = new Set([
   "23505",
 ]);
 
-/** How SQLSTATEs begin with which the server ends a connection. */
+/** The beginning of the SQLSTATEs with which the server ends a connection. */
 const SHUTDOWN = "57P";
 
 /** Whether `current.sql` has run on this database since its last commit. */

@@ -184,7 +184,7 @@ const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", 
 
 const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));
 
-/** Whether Grafast would send one statement too. It counts the rows of a connection by another one. */
+/** Whether Grafast would also send a single statement. It counts the rows of a connection with a second one. */
 function isOneField({ members }: QueryTree): boolean {
   const [read, ...others] = members.filter(isRead);
   const counts = read?.kind === "connection" && read.members.some(({ kind }) => kind === "totalCount");
