@@ -185,12 +185,13 @@ async function receiving(messages: number, act: () => unknown): Promise<void> {
   });
 }
 
-/** Where changes are: in the feed, or in the work that waits. */
+/** Where changes are: in the feed, or in the work that waits; and what the service has warned of. */
 async function describeDelivery(): Promise<string> {
   const headers = { apikey: new Tokens({ ...KEYS, secret: SECRET }).issueKey("service_role") };
   const { details } = (await (await fetch(`${service.url}/health`, { headers })).json()) as any;
   const turns = (await (await fetch(`${probe}/end`)).json()) as object;
-  return JSON.stringify({ ...turns, changes: details?.changes });
+  const warnings = service.logged.filter(({ level }) => level >= 40).slice(-5);
+  return JSON.stringify({ ...turns, changes: details?.changes, warnings });
 }
 
 const SECRET = "a secret of the test, long enough for HS256";
