@@ -195,3 +195,19 @@ test
     expect.soft(faults.filter((fault) => status < 400 || !fault.includes(`status of ${status}`))).toEqual([]);
   },
 );
+
+test.skipIf(!installed)("every page of the documentation fits on a phone", async () => {
+  const { page } = anonymous;
+  await page.setViewportSize(SIZES[0]!);
+  await page.goto(`${base}/docs/operations`);
+  const pages = await page
+    .locator('a[href^="/docs/"]')
+    .evaluateAll((links) => links.map((link) => link.getAttribute("href")!.split("#")[0]!));
+  const wide: string[] = [];
+  for (const path of new Set(pages)) {
+    await page.goto(base + path);
+    if ((await overflowOf(page)) > 0) wide.push(path);
+  }
+  expect(pages.length).toBeGreaterThan(20);
+  expect(wide).toEqual([]);
+});
