@@ -69,6 +69,11 @@ async function main(): Promise<void> {
   }
   const { config, application, reread } = configured;
   const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);
+  // Node would print all fields of an error, such as a row in the detail of one of the database, and no line of the log.
+  process.on("uncaughtException", (err) => {
+    log.fatal({ err }, "the process ends, because nothing has handled an error");
+    process.exit(1);
+  });
   const listensLast = cluster.isWorker && cluster.worker!.id > config.workers;
   closeInspector();
   if (cluster.isWorker)

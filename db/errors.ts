@@ -26,7 +26,7 @@ export type ErrorContext = MessageContext & {
 export function problemOf(error: unknown, context: ErrorContext): Problem | null {
   if (error instanceof Problem) return error;
   const raised = error as DatabaseErrorLike;
-  if (typeof raised?.code !== "string") return null;
+  if (typeof raised?.code !== "string" || isOfProtocol(raised)) return null;
   if (isSyntaxOfValue(raised) || isUnmatchable(raised))
     return problem("invalid value", { message: raised.message, cause: error });
   if (isUnpopulated(raised))
@@ -65,8 +65,8 @@ export function mistakeIn(error: unknown): string | null {
 
 /** Of a statement of the service that may succeed when the database is available, or less busy. Null for other errors. */
 export function unavailabilityOf(error: unknown): Problem | null {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  const reason = typeof code === "string" ? reasonOf(code) : null;
+  const raised = (error ?? {}) as DatabaseErrorLike;
+  const reason = typeof raised.code === "string" && !isOfProtocol(raised) ? reasonOf(raised.code) : null;
   // The service never signs anybody in in a transaction that only reads.
   if (reason === "read-only") return problem("database unavailable", { cause: error });
   const isTemporary = reason === "database unavailable" || reason === "database busy" || reason === "too slow";
@@ -78,6 +78,10 @@ export function retryAfterOf({ code, message }: DatabaseErrorLike): number | und
   const seconds = code === "PT429" ? /try again in (\d{1,9}) s$/.exec(message)?.[1] : undefined;
   return seconds === undefined ? undefined : Number(seconds);
 }
+
+/** A statement of the application that has several commands, or other values than parameters. PgBouncer has the code 08P01 for lost servers. */
+const isOfProtocol = ({ routine }: DatabaseErrorLike) =>
+  routine === "exec_parse_message" || routine === "exec_bind_message";
 
 /** A value with a syntax of its own, such as a tsquery or the name of a table. A syntax error in SQL has a position, or is in a function. */
 const isSyntaxOfValue = (error: DatabaseErrorLike) =>

@@ -108,6 +108,10 @@ describe("a route", () => {
     expect(message).not.toContain("text");
   });
 
+  test.each(["values", "commands"])("is at fault if its statement has a wrong number of %s", async (of) => {
+    expect(await codeOf(`/feed/mistakes/${of}`)).toEqual([500, "INTERNAL_ERROR", "internal error"]);
+  });
+
   test("is described in /openapi.json, in both versions", async () => {
     const { paths, tags } = (await send("/openapi.json")).json;
     expect(tags).toContainEqual({ name: "application", description: "Paths of the application." });

@@ -154,6 +154,16 @@ test("a change of the SQL runs current.sql, and writes the types", async () => {
   await write("db/schema/notes/access.sql", access);
 });
 
+test("an error that nothing handles ends the worker with a line of the log, and another worker serves", async () => {
+  const error = 'Object.assign(new Error("late"), { detail: "a row" })';
+  await write("routes/hello.ts", route(`(setTimeout(() => { throw ${error}; }), "late")`));
+  await expect.poll(served, POLL).toBe("late");
+  await printed(/^\{"level":"fatal".*"message":"late"/m);
+  expect(dev.stdout + dev.stderr).not.toContain("a row");
+  await write("routes/hello.ts", route('"calm"'));
+  await expect.poll(served, POLL).toBe("calm");
+});
+
 test("stops with its worker and its database", async () => {
   dev.interrupt();
   expect(await dev.exited(), dev.stdout + dev.stderr).toBe(0);

@@ -14,3 +14,10 @@ feed.get("/feed/broken", async (_request, response) => {
   const { db } = (await response.locals.context()) as Context;
   await db.query("insert into notes (text) values (repeat('x', 101))");
 });
+
+const MISTAKES: Readonly<Record<string, string>> = { values: "select $1::int", commands: "select 1; select 2" };
+
+feed.get("/feed/mistakes/:of", async (request, response) => {
+  const { db } = (await response.locals.context()) as Context;
+  await db.query(MISTAKES[request.params.of]!);
+});
