@@ -113,6 +113,8 @@ export function applicationOf(
   const all = open.map((each) => chosenOf(each, folder, settings));
   const resources = all.flatMap((each) => each.resources);
   refuseDuplicates(resources, folder);
+  const routes = all.flatMap((each) => each.routes);
+  for (const route of routes) refuse(route, faultOfRoute(route), folder);
   const tasks = all.flatMap((each) => each.tasks);
   refuseTasks(tasks, folder);
   const mailFolder = existingIn(folder, "mail");
@@ -125,13 +127,20 @@ export function applicationOf(
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: all.flatMap((each) => each.dialects),
-    routes: all.flatMap((each) => each.routes),
+    routes,
     tasks,
     consoleLinks: all.flatMap((each) => each.links),
     internalStatus: all.at(-1)!.chosen(config.graphqlInternalStatus ?? 200),
     plugins: async () => (await Promise.all(all.map((each) => each.plugins()))).flat(),
   };
 }
+
+type Chosen = {
+  readonly resources: readonly Resource[];
+  readonly dialects: readonly Dialect[];
+  readonly routes: readonly (Route | Router)[];
+  readonly tasks: readonly OwnTask[];
+};
 
 /** What a part or the application itself consists of in this environment. */
 function chosenOf(
@@ -143,9 +152,14 @@ function chosenOf(
   const deployment: Deployment = { embedded, hasAccounts: hasAuth };
   const chosen = <T>(given: T | ((...values: [typeof environment, Deployment]) => T)): T =>
     given instanceof Function ? given(environment, deployment) : given;
-  const { resources = [], dialects = [], routes = [], tasks = [], console = {}, graphql } = contents;
+  const { console = {}, graphql } = contents;
+  const list = <N extends "resources" | "dialects" | "routes" | "tasks">(name: N) => {
+    const items = chosen<readonly unknown[]>(contents[name] ?? []);
+    if (Array.isArray(items) && items.every(Boolean)) return items as Chosen[N];
+    throw new ConfigError(`${placeOf(contents, folder)}: ${name} must be a list, without an empty item`);
+  };
   return {
-    ...{ resources: chosen(resources), dialects: chosen(dialects), routes: chosen(routes), tasks: chosen(tasks) },
+    ...{ resources: list("resources"), dialects: list("dialects"), routes: list("routes"), tasks: list("tasks") },
     links: linksOf(chosen(console).links ?? [], placeOf(contents, folder)),
     plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
     chosen,
@@ -228,7 +242,25 @@ function refuseTasks(tasks: readonly OwnTask[], folder: string | null): void {
     const fault = other
       ? `there is another task named ${task.name}, ${placeOf(other, folder)}: rename one of them`
       : faultOf(task);
-    if (fault !== null) throw new ConfigError(`${placeOf(task, folder)}: ${fault}`);
+    refuse(task, fault, folder);
     byName.set(task.name, task);
   }
+}
+
+function refuse(item: object, fault: string | null, folder: string | null): void {
+  if (fault !== null) throw new ConfigError(`${placeOf(item, folder)}: ${fault}`);
+}
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/** Why a route cannot be served; null if it can. */
+function faultOfRoute(route: Route | Router): string | null {
+  if (typeof route === "function") return null;
+  const { path, methods } = route;
+  if (typeof path !== "string" || !path.startsWith("/")) return `a path begins with / (is ${JSON.stringify(path)})`;
+  for (const [method, handle] of Object.entries(methods ?? {})) {
+    if (!METHODS.includes(method)) return `${method} of ${path} is not a method: write ${METHODS.join(", ")}`;
+    if (typeof handle !== "function") return `${method} of ${path} must be a function`;
+  }
+  return null;
 }

@@ -28,6 +28,9 @@ export type TaskContext = {
 /** Attempts at a task that does not set `maxAttempts`. */
 export const MAX_ATTEMPTS = 25;
 
+/** graphile-worker keeps the number as a smallint. */
+const MOST_ATTEMPTS = 32_767;
+
 /** What graphile-worker calls the task. Other names are those of the service. */
 export const jobName = (name: string) => `app:${name}`;
 
@@ -36,6 +39,10 @@ const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 /** Why the task cannot be registered; null if it can. */
 export function faultOf(task: OwnTask): string | null {
   if (!NAME.test(task.name)) return `the name ${JSON.stringify(task.name)} may have only letters, digits, - and _`;
+  const { maxAttempts = MAX_ATTEMPTS } = task;
+  if (typeof task.run !== "function") return `the task ${task.name} has no function run`;
+  if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > MOST_ATTEMPTS)
+    return `maxAttempts of ${task.name} must be a whole number from 1 to ${MOST_ATTEMPTS} (is ${maxAttempts})`;
   try {
     cronItemsOf([task]);
     return null;

@@ -167,6 +167,19 @@ describe("resources", () => {
   });
 });
 
+test.each<[object, string]>([
+  [{ routes: {} }, "routes must be a list, without an empty item"],
+  [{ tasks: [undefined] }, "tasks must be a list, without an empty item"],
+  [{ routes: [{ path: "tags", methods: {} }] }, 'a path begins with / (is "tags")'],
+  [
+    { routes: [{ path: "/tags", methods: { get: () => 1 } }] },
+    "get of /tags is not a method: write GET, POST, PUT, PATCH, DELETE",
+  ],
+  [{ routes: [{ path: "/tags", methods: { GET: "tags" } }] }, "GET of /tags must be a function"],
+])("%j stops the start", (config, message) => {
+  expect(() => made(config)).toThrow(message);
+});
+
 describe("content-service.config.ts", () => {
   const folderWith = (text: string | null) => {
     const folder = mkdtempSync(join(tmpdir(), "application-"));

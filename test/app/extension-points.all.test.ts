@@ -193,6 +193,8 @@ describe("a task", () => {
   test.each<[string, object, string]>([
     ["a name with a colon", { name: "app:x" }, 'the name "app:x" may have only letters, digits, - and _'],
     ["no time", { name: "x", cron: "every day" }, "the cron of x is invalid: write minute, hour, day of the month"],
+    ["no function", { name: "x", run: undefined }, "the task x has no function run"],
+    ["no attempt", { name: "x", maxAttempts: 0 }, "maxAttempts of x must be a whole number from 1 to 32767 (is 0)"],
   ])("with %s stops the start", (_what, task, message) => {
     const made = () =>
       applicationOf(
