@@ -125,9 +125,8 @@ export const showAppRemoval = async (visit: AccountVisit) =>
 export async function removeAppOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   const app = await appIn(visit, form);
   try {
-    const { session } = currentSignInOf(visit.signedIn);
     const confirmation = parse(ConfirmationBody, fieldsWithPasskey(form));
-    await removeOwnFactor({ ...visit, body: confirmation }, { id: app.id, session });
+    await removeOwnFactor({ ...visit, body: confirmation }, app.id);
     continueAt(visit, ACCOUNT_PATH, { notice: `“${app.name}” is removed.` });
   } catch (error) {
     sendAppRemoval(visit, app, stateAfter(error, form));

@@ -60,7 +60,7 @@ export async function deletePasskey(call: ConfirmedCall): Promise<void> {
   const { auth, signedIn, id } = call;
   const rows = await passkeysIn(auth).list(signedIn.id);
   if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
-  await removeOwnFactor(call, { id, session: null });
+  await removeOwnFactor(call, id);
 }
 
 /** `POST /auth/passkeys/challenge` */

@@ -113,20 +113,18 @@ export async function replaceBackupCodes(
   return codes;
 }
 
-/**
- * An app or a passkey, by its id, or the app whose code is sent. With the session of the caller, others that may have proved the factor have
- * to prove another one.
- */
-export type RemovedFactor = { readonly id: string | null; readonly session: string | null };
-
 /** Whether another factor is still enabled. */
 type Disabled = { readonly hasFactor: boolean };
 
-/** Spends the code and removes the factor. Rejects as requireAccepted does. */
+/**
+ * Spends the code and removes an app or a passkey, by its id, or the app whose code is sent. Other sessions that may have proved it have to
+ * prove another one, or end. Rejects as requireAccepted does.
+ */
 export async function disableFactor(
   auth: Auth,
   { account: { id: userId, passwordHash }, code }: Confirmed,
-  { id, session }: RemovedFactor,
+  id: string | null,
+  session: string | null,
   client: Client,
 ): Promise<Disabled> {
   const { functions } = auth;

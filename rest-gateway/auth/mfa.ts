@@ -13,7 +13,7 @@ import {
   requirePassword,
   requireRecentSignIn,
 } from "./confirmation.ts";
-import { beginFactor, disableFactor, enableFactor, type RemovedFactor, replaceBackupCodes } from "./factors.ts";
+import { beginFactor, disableFactor, enableFactor, replaceBackupCodes } from "./factors.ts";
 import { wrongCode } from "./problem.ts";
 import { pngOf } from "./qr-code.ts";
 import { type Call, currentSignInOf } from "./route.ts";
@@ -57,7 +57,7 @@ export async function renewBackupCodes(call: ConfirmedCall) {
 }
 
 export async function disableApp(call: ConfirmedCall) {
-  const { hasFactor } = await removeOwnFactor(call, { id: null, session: null });
+  const { hasFactor } = await removeOwnFactor(call, null);
   return { message: hasFactor ? STILL : "the second factor is disabled" };
 }
 
@@ -72,9 +72,9 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
 const passwordIn = ({ limits }: Auth, request: Request): Promise<Confirmation> =>
   readOptional(limits, request, EnrolmentBody);
 
-/** Removes a second factor. Rejects with Problem. */
-export const removeOwnFactor = async (call: ConfirmedCall, factor: RemovedFactor) =>
-  disableFactor(call.auth, await confirmed(call), factor, call.client);
+/** Removes a second factor, or the app whose code is sent. Rejects with Problem. */
+export const removeOwnFactor = async (call: ConfirmedCall, id: string | null) =>
+  disableFactor(call.auth, await confirmed(call), id, currentSignInOf(call.signedIn).session, call.client);
 
 export type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
 

@@ -242,6 +242,7 @@ begin
       ) as f
       where f.user_id = reset_factor.user_id
         and (reset_factor.id is null or f.id = reset_factor.id)),
+    null,
     '{"by": "operator"}',
     now())
   then return false; end if;
@@ -263,28 +264,16 @@ begin
   perform from auth_private.accounts as a
   where a.user_id = delete_passkey.user_id
   for no key update;
-  if not exists (
-      select from auth_private.passkeys as p where p.id = delete_passkey.id and p.user_id = delete_passkey.user_id)
-    or not auth_private.delete_factors(
-      delete_passkey.user_id, array[delete_passkey.id], '{"by": "operator"}', delete_passkey.now)
-  then return false; end if;
-  -- They may have begun with this one.
-  perform auth_private.end_sessions(
-    array(
-      select s.id
-      from auth_private.sessions as s
-      where s.user_id = delete_passkey.user_id
-        and s.revoked_at is null
-        and s.methods -> -1 ->> 'method' = 'passkey'),
+  return auth_private.delete_factors(
+    delete_passkey.user_id,
+    array(select p.id from auth_private.passkeys as p where p.id = delete_passkey.id),
+    null,
+    '{"by": "operator"}',
     delete_passkey.now);
-  -- The others may have proved it.
-  perform auth_private.lower_sessions(delete_passkey.user_id, null);
-  return true;
 end $$;
 
 comment on function auth_api.delete_passkey(auth.user_id, uuid, inet, timestamptz) is $$
-Removes a passkey of a user, and the backup codes with the last second factor. The sessions that a passkey has begun
-end, and the others fall to aal1. False if there is none.
+Removes a passkey of a user, without a code; false if there is none. Sessions end or fall as in delete_factors.
 $$;
 
 create or replace function auth_api.end_sign_ins(user_id auth.user_id, address inet) returns void

@@ -205,13 +205,14 @@ comment on function auth_api.replace_backup_codes(auth.user_id, text, jsonb, byt
   'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
 
 create or replace function auth_private.delete_factors(
-  user_id auth.user_id, ids uuid[], detail jsonb, now timestamptz)
+  user_id auth.user_id, ids uuid[], session uuid, detail jsonb, now timestamptz)
 returns boolean
 language plpgsql volatile set search_path = '' as $$
 declare
   address constant inet := nullif(current_setting('request.address', true), '')::inet;
   apps integer;
   removed text;
+  is_left boolean;
 begin
   with deleted as (
     delete from auth_private.factors as f
@@ -235,18 +236,37 @@ begin
   end loop;
   if apps = 0 and removed is null then return false; end if;
 
-  if apps > 0 or not auth_private.has_factor(delete_factors.user_id) then
+  is_left := auth_private.has_factor(delete_factors.user_id);
+  if apps > 0 or not is_left then
     perform auth_api.note_event('mfa_disabled', delete_factors.user_id, address, detail, delete_factors.now);
   end if;
   delete from auth_private.backup_codes as c
   where c.user_id = delete_factors.user_id
-    and not auth_private.has_factor(delete_factors.user_id);
+    and not is_left;
+  -- They may have begun with this passkey; and a session with a cookie cannot prove the factor that is left.
+  perform auth_private.end_sessions(
+    array(
+      select s.id
+      from auth_private.sessions as s
+      where s.user_id = delete_factors.user_id
+        and s.id is distinct from delete_factors.session
+        and (
+          removed is not null and s.methods -> -1 ->> 'method' = 'passkey'
+          or is_left and s.aal = 2 and s.cookie_hash is not null)),
+    delete_factors.now);
+  update auth_private.sessions as s
+  set aal = 1
+  where s.user_id = delete_factors.user_id
+    and s.aal = 2
+    and (s.id is distinct from delete_factors.session or not is_left);
   return true;
 end $$;
 
-comment on function auth_private.delete_factors(auth.user_id, uuid[], jsonb, timestamptz) is $$
+comment on function auth_private.delete_factors(auth.user_id, uuid[], uuid, jsonb, timestamptz) is $$
 Deletes these apps and passkeys of a user, and the backup codes with the last second factor, and records it with this
-detail. False if none of them was enabled. The caller has locked the account, and set request.address.
+detail. Other sessions than the given one, which may have proved a deleted factor, fall to aal1; those end that have
+begun with a passkey if one is deleted, and that with a cookie if another factor is left. False if none of them was
+enabled. The caller has locked the account, and set request.address.
 $$;
 
 create or replace function auth_private.is_unconfirmed(user_id auth.user_id) returns boolean
@@ -303,6 +323,7 @@ language sql volatile set search_path = '' as $$
       from auth_private.passkeys as p
       where p.user_id = drop_unconfirmed_factors.user_id
         and p.is_unconfirmed),
+    null,
     '{"by": "e-mail"}',
     drop_unconfirmed_factors.now)
 $$;
@@ -310,20 +331,6 @@ $$;
 comment on function auth_private.drop_unconfirmed_factors(auth.user_id, timestamptz) is $$
 Removes the second factors that were enabled before the e-mail was confirmed, because its owner has shown up without
 them.
-$$;
-
-create or replace function auth_private.lower_sessions(user_id auth.user_id, session uuid) returns void
-language sql volatile set search_path = '' as $$
-  update auth_private.sessions as s
-  set aal = 1
-  where s.user_id = lower_sessions.user_id
-    and s.aal = 2
-    and (s.id is distinct from lower_sessions.session or not auth_private.has_factor(lower_sessions.user_id));
-$$;
-
-comment on function auth_private.lower_sessions(auth.user_id, uuid) is $$
-After the removal of a factor, which they may have proved: all sessions fall to aal1, except the given one if another
-factor is enabled.
 $$;
 
 create or replace function auth_api.disable_factor(
@@ -343,17 +350,16 @@ declare
 begin
   if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
   perform set_config('request.address', coalesce(host(disable_factor.address), ''), true);
-  if not auth_private.delete_factors(disable_factor.user_id, array[removed], '{}', disable_factor.now) then
-    return json_build_object('outcome', 'none');
-  end if;
-  if session is not null then perform auth_private.lower_sessions(disable_factor.user_id, session); end if;
+  if not auth_private.delete_factors(
+    disable_factor.user_id, array[removed], disable_factor.session, '{}', disable_factor.now)
+  then return json_build_object('outcome', 'none'); end if;
   return json_build_object('outcome', 'accepted', 'hasFactor', auth_private.has_factor(disable_factor.user_id));
 end $$;
 
 comment on function auth_api.disable_factor(auth.user_id, uuid, uuid, text, jsonb, inet, timestamptz) is $$
 Removes this app or passkey of a user; without `id`, the app whose code was sent, or the oldest one for a backup code.
-With `session`, sessions fall as in lower_sessions. {outcome, hasFactor}, as confirm_factor_change, and whether another
-factor is enabled.
+`session` is that of the caller, if any. {outcome, hasFactor}, as confirm_factor_change, and whether another factor is
+enabled.
 $$;
 
 create or replace function auth_api.remove_factor(
@@ -362,13 +368,14 @@ returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(remove_factor.address), ''), true);
-  if auth_private.lock_sign_in(remove_factor.user_id, session)
-    and auth_private.delete_factors(remove_factor.user_id, array[remove_factor.id], '{}', remove_factor.now)
-  then perform auth_private.lower_sessions(remove_factor.user_id, session); end if;
+  if auth_private.lock_sign_in(remove_factor.user_id, session) then
+    perform auth_private.delete_factors(
+      remove_factor.user_id, array[remove_factor.id], session, '{}', remove_factor.now);
+  end if;
 end $$;
 
 comment on function auth_api.remove_factor(auth.user_id, uuid, uuid, inet, timestamptz) is
-  'Removes a factor, and lowers sessions. The caller has verified that the session has proved a factor.';
+  'Removes a factor. The caller has verified that the session has proved a factor.';
 
 create or replace function auth_api.raise_session(
   user_id auth.user_id, session uuid, method text, token_hash bytea, now timestamptz, expires_at timestamptz)

@@ -183,6 +183,7 @@ begin
       where f.user_id = token.user_id
         -- Since the change: the e-mail is sent later.
         and f.enabled_at >= (token.data ->> 'at')::timestamptz),
+    null,
     '{"by": "e-mail"}',
     undo_email.now);
   delete from auth_private.one_time_tokens as t

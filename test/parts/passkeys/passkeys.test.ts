@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Authenticator, type Deviation } from "../../support/authenticator.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 import type { DemoUser } from "../../support/service.ts";
@@ -72,6 +72,54 @@ test("a backup code deletes a lost passkey", async () => {
   const body = { password: PASSWORD, code: backupCodes[0] };
   expect((await api(`POST /auth/passkeys/${id}/delete`, { as: "ada", body })).status).toBe(204);
   expect(await signInWith(await signatureOf(key))).toEqual(REFUSED_AT_LOGIN);
+});
+
+describe("the removal of a second factor", () => {
+  const refresh = (refreshToken: string) => failure("POST /auth/refresh", { body: { refreshToken } });
+  const me = async (headers: Record<string, string>) => (await api("GET /auth/me", { headers })).status;
+  /** Sign-ins of ada, who has an app and a passkey: the passkey alone, the code of the app, and a cookie. */
+  async function signIns(key: Authenticator, secret: string) {
+    const { json: byPasskey } = await api("POST /auth/login", { body: { passkey: await signatureOf(key) } });
+    const { json: byCode } = await login("ada", { code: codeOf(secret) });
+    pass(MINUTE);
+    const body = { username: "ada", password: PASSWORD, code: codeOf(secret) };
+    const { headers } = await api("POST /api/auth/login", { body });
+    pass(MINUTE);
+    return { byPasskey, byCode, cookie: { cookie: headers.get("set-cookie")!.split(";", 1)[0]! } };
+  }
+
+  test("asks all other sign-ins for the factor that is left, and ends a session that cannot prove it", async () => {
+    const { secret } = await enrol("ada");
+    const { key } = await add("ada");
+    const { byPasskey, byCode, cookie } = await signIns(key, secret);
+    const body = { password: PASSWORD, code: codeOf(secret) };
+    expect((await api("POST /api/mfa/disable", { as: "ada", body })).status).toBe(200);
+    for (const { refreshToken } of [byPasskey, byCode])
+      expect((await refresh(refreshToken)).slice(0, 2)).toEqual([401, "MFA_REQUIRED"]);
+    await expect.poll(() => me(cookie)).toBe(401);
+    expect((await api("GET /auth/me", { as: "ada" })).status).toBe(200);
+  });
+
+  test("ends the sign-ins that began with a passkey, if it is one", async () => {
+    const { secret } = await enrol("ada");
+    const { key, id } = await add("ada");
+    const { byPasskey, byCode, cookie } = await signIns(key, secret);
+    const body = { password: PASSWORD, passkey: await signatureOf(key) };
+    expect((await api(`POST /auth/passkeys/${id}/delete`, { as: "ada", body })).status).toBe(204);
+    expect(await me({ authorization: `Bearer ${byPasskey.accessToken}` })).toBe(401);
+    expect((await refresh(byPasskey.refreshToken)).slice(0, 2)).toEqual([401, "VERIFICATION_FAILED"]);
+    expect((await refresh(byCode.refreshToken)).slice(0, 2)).toEqual([401, "MFA_REQUIRED"]);
+    await expect.poll(() => me(cookie)).toBe(401);
+    expect((await api("GET /auth/me", { as: "ada" })).status).toBe(200);
+  });
+
+  test("keeps sign-ins with the password if no factor is left", async () => {
+    const { key, id } = await add("ada");
+    const { json } = await login("ada", { passkey: await signatureOf(key) });
+    const body = { password: PASSWORD, passkey: await signatureOf(key) };
+    expect((await api(`POST /auth/passkeys/${id}/delete`, { as: "ada", body })).status).toBe(204);
+    expect((await refresh(json.refreshToken))[0]).toBe(200);
+  });
 });
 
 test("passkeys of others are unknown", async () => {
