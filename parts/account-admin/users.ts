@@ -3,7 +3,7 @@ import { problem } from "../../problems/problem.ts";
 import type { NewUserBody, UserChangeBody } from "../../rest-gateway/auth/admin-schemas.ts";
 import type { AdminUsers, DescribedAccount } from "../../rest-gateway/auth/admin-users.ts";
 import { isRecent } from "../../rest-gateway/auth/confirmation.ts";
-import { operatorName } from "../../rest-gateway/auth/functions.ts";
+import { operatorName, textOfId } from "../../rest-gateway/auth/functions.ts";
 import { badFields, refuseRaised, refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { parsePaging } from "../../rest-gateway/conventions/paging.ts";
@@ -70,7 +70,7 @@ export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>
   const users = usersAs(call);
   const account = await accountIn(call);
   if (isBanned || (body.role !== undefined && body.role !== account.role)) refuseOwn(call, account);
-  const id = String(account.id);
+  const id = textOfId(account.id);
   const given = { ...changes, ...(isBanned !== undefined && { isBanned }) };
   await users.change(id, given, null, client.address).catch(refuseUser);
   return accountIn(call);
@@ -85,7 +85,7 @@ export const deleteSessions = change((users, id, address) => users.endSignIns(id
 function change(work: (users: AdminUsers, id: string, address: string) => Promise<unknown>) {
   return async (call: AdminCall): Promise<void> => {
     const users = usersAs(call);
-    const id = String((await accountIn(call)).id);
+    const id = textOfId((await accountIn(call)).id);
     await work(users, id, call.client.address).catch(refuseRaised);
   };
 }
@@ -96,7 +96,7 @@ export async function deleteUser(call: AdminCall): Promise<void> {
   const users = usersAs(call);
   const account = await accountIn(call);
   refuseOwn(call, account);
-  const id = String(account.id);
+  const id = textOfId(account.id);
   const successor = await successorOf(call, account, parameters.get("handOverTo"));
   await users.remove(id, successor, call.client.address).catch(refuseRaised);
 }
@@ -104,9 +104,9 @@ export async function deleteUser(call: AdminCall): Promise<void> {
 async function successorOf({ auth }: AdminCall, { id }: DescribedAccount, text: string | null): Promise<string | null> {
   if (text === null) return null;
   const found = await auth.adminUsers.describe(text);
-  if (found === null || found.id === id)
+  if (found === null || textOfId(found.id) === textOfId(id))
     throw badParameter("handOverTo", "handOverTo must be the id of another user who has an account");
-  return String(found.id);
+  return textOfId(found.id);
 }
 
 /** The account of the user in the path. Rejects with Problem if there is none. */
@@ -131,5 +131,5 @@ function operatorOf({ auth, signedIn: caller }: AdminCall): string {
 }
 
 function refuseOwn({ signedIn: { claims } }: AdminCall, { id }: DescribedAccount): void {
-  if (claims.sub === String(id)) throw problem("own account");
+  if (claims.sub === textOfId(id)) throw problem("own account");
 }

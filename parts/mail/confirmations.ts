@@ -5,6 +5,7 @@ import { Cookie } from "../../identity/cookies.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { textOfId } from "../../rest-gateway/auth/functions.ts";
 import { verifyPassword, type WrongPassword } from "../../rest-gateway/auth/passwords.ts";
 import { badFields } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
@@ -117,8 +118,9 @@ export async function confirmLink(
   // It stays valid if a proof is missing.
   const confirmed = await takeToken<Confirmed>(auth, "confirm_email", hashOf(token), [epoch, hash], client.address);
   if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!, link) : onlyPassword();
-  auth.functions.forget(String(confirmed.user));
-  return String(confirmed.user);
+  const user = textOfId(confirmed.user);
+  auth.functions.forget(user);
+  return user;
 }
 
 type Confirmed = { readonly outcome: "confirmed"; readonly user: string | number } | { readonly outcome: "unproved" };

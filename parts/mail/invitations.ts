@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { operatorName } from "../../rest-gateway/auth/functions.ts";
+import { operatorName, textOfId } from "../../rest-gateway/auth/functions.ts";
 import { issue, SIGNED_IN, type SignedIn } from "../../rest-gateway/auth/issue.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
@@ -47,7 +47,7 @@ async function accept({ auth, client }: Call, { token, name, password }: Input):
   const { address } = client;
   const given = [name, passwordHash];
   const id = await takeToken<string | number>(auth, "accept_invitation", hashOf(token), given, address);
-  return { account: (await findAccountOf(auth, String(id)))!, attempt: [], address };
+  return { account: (await findAccountOf(auth, textOfId(id)))!, attempt: [], address };
 }
 
 function requireInvitations(auth: Auth): void {

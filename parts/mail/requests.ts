@@ -5,7 +5,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { proofIn } from "../../rest-gateway/auth/confirmation.ts";
-import { bytes } from "../../rest-gateway/auth/functions.ts";
+import { bytes, textOfId } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { Destination, MailCall, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
@@ -90,7 +90,7 @@ export async function linkOf(auth: Auth, token: string, kind?: MailKind): Promis
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
 export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
   const user = await takeToken<string | number>(auth, "undo_email", hashOf(body.token), [], client.address);
-  auth.functions.forget(String(user));
+  auth.functions.forget(textOfId(user));
   return { message: "the change is undone: an e-mail to choose a new password is on its way" };
 }
 

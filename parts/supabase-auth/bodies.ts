@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
+import { withExactNumbers } from "../../db/exact-numbers.ts";
 import { type BodyLimits, readBytes } from "../../gate/pipeline/body.ts";
 import { problem } from "../../problems/problem.ts";
 import { parseBody } from "../../rest-gateway/conventions/json-body.ts";
@@ -128,7 +129,8 @@ export async function readAuthBody<Body>(
 ): Promise<Body> {
   const bytes = await readBytes(request, limits.bodyLimit);
   const sent = bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits);
-  const result = schema.safeParse(sent);
+  // Metadata are stored as they were sent.
+  const result = schema.safeParse(withExactNumbers(sent));
   if (result.success) {
     refuseUnused(sent, schema.shape);
     return result.data;

@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import { bytes, type Call, time } from "../../rest-gateway/auth/functions.ts";
+import { bytes, type Call, textOfId, time } from "../../rest-gateway/auth/functions.ts";
 import type { MailData } from "../../rest-gateway/auth/mail/mails.ts";
 import { withMissingGrant } from "../../rest-gateway/auth/problem.ts";
 import type { Found, PublicUser } from "../../rest-gateway/auth/public-users.ts";
@@ -73,7 +73,7 @@ export async function insertAnonymous({ functions }: Database, name: string, met
   const inserting = functions.call<string | number>(call, values).catch((error) => {
     throw withMissingGrant(error, "the hook new_user gets name, email and");
   });
-  return String(await inserting);
+  return textOfId(await inserting);
 }
 
 export const listPublicUsers = (

@@ -1,5 +1,6 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { isTimeout } from "../../db/errors.ts";
+import { digitsOf, parseExactly } from "../../db/exact-numbers.ts";
 import type { DatabaseErrorLike } from "../../db/sqlstates.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
@@ -78,7 +79,7 @@ export class AuthFunctions {
     };
     try {
       const results = await this.#options.database.run({ ...GATEWAY, request }, statements);
-      return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
+      return results.map(({ rows }) => parseExactly(rows[0]?.[0]?.toString() ?? "null"));
     } catch (error) {
       this.#options.onError?.(error);
       // Also of a hook whose other errors are faults of the service.
@@ -106,6 +107,9 @@ export type Database = { readonly functions: AuthFunctions };
 /** Who acts, for security events: `user 3`, `role service_role`. */
 export const operatorName = ({ role, claims }: Caller): string =>
   role === "service_role" ? "role service_role" : `user ${claims.sub}`;
+
+/** The id of a user as text: it may have more digits than a number of JavaScript. */
+export const textOfId = (id: string | number): string => digitsOf(id) ?? String(id);
 
 // Arguments as text.
 export const time = (milliseconds: number) => new Date(milliseconds).toISOString();

@@ -3,7 +3,7 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { languagesOf } from "../conventions/languages.ts";
 import type { Auth } from "./auth.ts";
-import type { Database } from "./functions.ts";
+import { type Database, textOfId } from "./functions.ts";
 import type { IssueCall } from "./issue.ts";
 import { normalizedEmail } from "./login-names.ts";
 import type { Destination } from "./mail/mails.ts";
@@ -84,5 +84,5 @@ async function insert(
   ];
   const call = "register($1::jsonb, $2, $3, $4::jsonb, $5::boolean, $6::jsonb)";
   const id = await functions.call<string | number | null>(call, values);
-  return id === null ? null : String(id);
+  return id === null ? null : textOfId(id);
 }

@@ -235,6 +235,23 @@ export function testSessions(kind: Kind): void {
     expect([status, refused.error_code]).toEqual([403, "not_admin"]);
   });
 
+  test("keeps the digits of numbers in the metadata, also in tokens and for policies", async () => {
+    const numbers = '{"id": 9007199254740993, "deep": [{"pi": 3.14159265358979323846}], "huge": 1e400}';
+    const stored = '"id":9007199254740993,"deep":[{"pi":3.14159265358979323846}]';
+    const body = { email: "digits@test.example", password: PASSWORD, data: {} };
+    const { access_token: first } = (await send("POST /auth/v1/signup", { body })).json;
+    const headers = { authorization: `Bearer ${first}`, apikey: service().service.tokens.issueKey("anon") };
+    const changed = await fetch(`${service().url}/auth/v1/user`, {
+      ...{ method: "PUT", body: `{"data": ${numbers}}` },
+      headers: { ...headers, "content-type": "application/json" },
+    });
+    expect((await changed.text()).replaceAll(/\s/g, "")).toContain(stored);
+    const token = (await send("POST /auth/v1/token?grant_type=password", { body })).json.access_token;
+    expect(Buffer.from(token.split(".")[1]!, "base64url").toString()).toContain(stored);
+    const { claims } = service().service.tokens.verify(token);
+    expect(JSON.stringify(claims)).toContain(stored);
+  });
+
   test("changes the password with a recent sign-in, and ends the other sessions", async () => {
     const { client: own, email } = await newUser();
     const other = client();

@@ -44,6 +44,20 @@ const eventsOf = async (id: unknown) =>
     await sql("select event, operator from security_events where user_id = $1 and event <> 'login' order by id", id)
   ).map(({ event, operator }) => `${event} by ${operator}`);
 
+test("an id with more digits than a number of JavaScript is that of one account", async () => {
+  const [id, next] = ["9007199254740993", "9007199254740992"];
+  for (const each of [id, next]) {
+    const email = `${each}@admin.example`;
+    await sql("insert into users (id, name, email) overriding system value values ($1, 'Long', $2)", each, email);
+    await sql("select auth.add_account($1, 'Long', $2)", each, email);
+  }
+  const { status, text } = await api(`PATCH ${USERS}/${id}`, { disabled: true });
+  expect([status, text]).toEqual([200, expect.stringContaining(`"id":${id}`)]);
+  const disabled =
+    "select user_id::text as id from auth_private.accounts where disabled_at is not null and user_id > 1000000";
+  expect(await sql(disabled)).toEqual([{ id }]);
+});
+
 describe("an administrator", () => {
   test("creates users, also with SIGNUP=off, who sign in", async () => {
     const made = await api(`POST ${USERS}`, {
