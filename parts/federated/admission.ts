@@ -78,10 +78,10 @@ export async function admitIdToken(
   client: Client,
 ): Promise<AdmittedLogin> {
   const identity = await verifyResponse(services, client, () => provider.finishIdToken!(token)).catch(refuseIdToken);
-  const login = await admit(services, provider, sealIdentity(services, identity), linking, client);
   // With the time by which clocks may differ.
   const { exp } = jwt.decode(token.idToken) as jwt.JwtPayload;
-  if (await keepOnce(services, "id token", hashOf(token.idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000)) return login;
+  if (await keepOnce(services, "id token", hashOf(token.idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000))
+    return admit(services, provider, sealIdentity(services, identity), linking, client);
   throw problem("bad ID token", { why: "it was used before" });
 }
 

@@ -11,7 +11,7 @@ import { tryCode } from "../../rest-gateway/auth/second-factor.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
-import { type AuthCall, managerOf, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, hasSecondFactor, managerOf, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
@@ -54,6 +54,8 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request } = call;
   const signedIn = await signedInOf(call);
   const factor = await factorOf(call, signedIn);
+  // A thief with the password may have begun it before another one was enabled.
+  if (factor.status === "unverified" && !hasSecondFactor(signedIn)) throw problem("factor needs the other");
   const { challenge_id: challenge, code, webauthn } = await readAuthBody(request, auth.limits, FactorCode);
   if (!challenge || !isUuid(challenge)) throw invalid("challenge_id must be a UUID");
   if (factor.factor_type === "webauthn") {

@@ -74,7 +74,7 @@ returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 declare is_first boolean;
 begin
-  if not auth_private.lock_sign_in(enable_factor.user_id, session) then return false; end if;
+  if not auth_private.lock_proved_sign_in(enable_factor.user_id, session) then return false; end if;
   is_first := not auth_private.has_factor(enable_factor.user_id);
   -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
@@ -102,7 +102,7 @@ end $$;
 comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
 Enables a pending factor whose first code, of this step, was right. The first factor of a user ends all sign-ins except
 the session that enables it. `secret` is the pending one, encrypted with the current key. False if the factor is not
-pending, or that sign-in has ended.
+pending, or that sign-in has ended, or has not proved a second factor that the user has.
 $$;
 
 create or replace function auth_private.require_factor(

@@ -55,7 +55,7 @@ declare
   is_first boolean;
   new_id uuid;
 begin
-  if not auth_private.lock_sign_in(add_passkey.user_id, session) then
+  if not auth_private.lock_proved_sign_in(add_passkey.user_id, session) then
     return json_build_object('outcome', 'ended');
   end if;
   if not auth_api.spend_challenge(challenge, now) then return json_build_object('outcome', 'spent'); end if;
@@ -95,7 +95,7 @@ comment on function
   auth_api.add_passkey(auth.user_id, uuid, jsonb, uuid, bytea[], integer, inet, timestamptz) is $$
 Adds a passkey whose registration was verified, and spends its challenge: {outcome, id, isFirst}. If it is the first
 second factor of the user, the backup codes are stored, and all sign-ins end except the session that adds it. The
-outcome is "ended" if that session has ended, "spent" if the challenge was used before, "full" if the user has `max`
+outcome is "ended" as in lock_proved_sign_in, "spent" if the challenge was used before, "full" if the user has `max`
 passkeys, and "taken" if the credential is known. Otherwise it is "added".
 $$;
 

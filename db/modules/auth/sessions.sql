@@ -252,6 +252,20 @@ Locks the account of a caller who is signed in with this session, if any; false 
 disabled.
 $$;
 
+create or replace function auth_private.lock_proved_sign_in(user_id auth.user_id, session uuid) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  if not auth_private.lock_sign_in(user_id, session) then return false; end if;
+  return not exists (
+    select from auth_private.sessions as s
+    where s.id = session
+      and s.aal = 1
+      and auth_private.has_factor(s.user_id));
+end $$;
+
+comment on function auth_private.lock_proved_sign_in(auth.user_id, uuid) is
+  'The same; false also if the session has not proved a second factor that the user has.';
+
 create or replace function auth_private.end_other_sign_ins(user_id auth.user_id, session uuid, now timestamptz)
 returns void
 language plpgsql volatile set search_path = '' as $$

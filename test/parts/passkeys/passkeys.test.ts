@@ -371,6 +371,7 @@ test("a user has at most 20 passkeys", async () => {
      select 1, 'key', sha256(n::text::bytea), '\\x00', 0, '{}', false, now() from generate_series(1, 20) as n`,
   );
   const credential = new Authenticator(origin()).create(await optionsFor("ada"));
+  await sql("update auth_private.sessions set aal = 2");
   expect(await failure("POST /auth/passkeys", { as: "ada", body: { credential } })).toEqual([
     ...[409, "RESOURCE_CONFLICT", "the user has 20 passkeys already: delete one first"],
   ]);

@@ -203,6 +203,24 @@ export function testFactors(kind: Kind): void {
     expect((await own.auth.mfa.listFactors()).data!.all).toEqual([]);
   });
 
+  test("a factor that a thief has begun is not enabled with the password alone, once another one is", async () => {
+    const { client: owner, email } = await newUser();
+    const signIn = async () => {
+      const thief = client();
+      await thief.auth.signInWithPassword({ email, password: PASSWORD });
+      return thief;
+    };
+    const enrol = async (each: typeof owner, friendlyName: string) => {
+      const { data } = await each.auth.mfa.enroll({ factorType: "totp", friendlyName });
+      const { id: factorId, totp } = data as { id: string; totp: { secret: string } };
+      return { factorId, code: appCode(totp.secret, now) };
+    };
+    const begun = await enrol(await signIn(), "of a thief");
+    expect((await owner.auth.mfa.challengeAndVerify(await enrol(owner, "phone"))).error).toBeNull();
+    const refused = await (await signIn()).auth.mfa.challengeAndVerify(begun);
+    expect(failureOf(refused)).toEqual([403, "insufficient_aal"]);
+  });
+
   test("enrols only with a recent sign-in", async () => {
     const { client: old } = await newUser();
     now += 11 * MINUTE;

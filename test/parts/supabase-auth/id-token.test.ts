@@ -64,7 +64,14 @@ describe("supabase.auth.signInWithIdToken", () => {
   test("accepts a token once", async () => {
     const token = idp().sign(claimsFor("once"));
     expect((await signIn(token)).error).toBeNull();
-    expect((await signIn(token)).error).toMatchObject({ status: 400, message: "Bad ID token: it was used before" });
+    const used = { status: 400, message: "Bad ID token: it was used before" };
+    expect((await signIn(token)).error).toMatchObject(used);
+    // The identity has no account any more, and the thief of the token wants it.
+    await sql("delete from auth_private.identities where subject = 'once'");
+    const thief = client();
+    await thief.auth.signUp({ email: "thief@example.com", password: PASSWORD });
+    expect((await thief.auth.linkIdentity({ provider: "acme" as "google", token })).error).toMatchObject(used);
+    expect(await sql("select from auth_private.identities where subject = 'once'")).toEqual([]);
   });
 
   const past = Math.floor(Date.now() / 1000) - 3600;

@@ -58,6 +58,20 @@ describe("after the password of an account with a second factor", () => {
 describe("with MFA_AAL1=full", () => {
   const { client, newUser, send } = useAuth("bigint", { MFA_AAL1: "full" });
 
+  test("the password alone enables no factor that was begun before another one was enabled", async () => {
+    const { client: owner, email } = await newUser();
+    const tokenOf = async () => {
+      const { data } = await client().auth.signInWithPassword({ email, password: PASSWORD });
+      return data.session!.access_token;
+    };
+    const { secret } = (await send("POST /api/mfa/enable", { token: await tokenOf() })).json;
+    const { data } = await owner.auth.mfa.enroll({ factorType: "totp", friendlyName: "phone" });
+    const { id, totp } = data as { id: string; totp: { secret: string } };
+    await owner.auth.mfa.challengeAndVerify({ factorId: id, code: appCode(totp.secret, Date.now()) });
+    const verified = await send(`POST /api/mfa/verify?code=${appCode(secret, Date.now())}`, { token: await tokenOf() });
+    expect([verified.status, verified.json.error?.code]).toEqual([400, "BAD_REQUEST"]);
+  });
+
   test("the password alone opens everything but changes of the user, as with Supabase", async () => {
     const { client: own, email } = await newUser();
     const token = (await own.auth.getSession()).data.session!.access_token;
