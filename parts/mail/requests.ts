@@ -9,7 +9,7 @@ import { bytes, textOfId } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import type { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import type { Destination, MailCall, MailData, RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
-import { badFields, emailRefused } from "../../rest-gateway/auth/problem.ts";
+import { badFields, emailRefused, refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import { type FactorProof, readCode } from "../../rest-gateway/auth/second-factor.ts";
 import { type Client, type CodeOutcome, requireAccepted, spendCode } from "../../rest-gateway/auth/throttle.ts";
@@ -63,7 +63,8 @@ export async function requestMailFor(
     ...[String(mailsPerHour), functions.now()],
   ];
   const types = "$1, $2, $3::jsonb, $4::text[], $5::integer, $6::integer[], $7::integer, $8::timestamptz";
-  const refused = await functions.call<Limited | "malformed" | null>(`request_mail(${types})`, values);
+  const requesting = functions.call<Limited | "malformed" | null>(`request_mail(${types})`, values);
+  const refused = await requesting.catch(refuseRaised);
   if (refused === null) return;
   if (refused === "malformed") throw emailRefused(refused);
   const { place, retryAfter } = refused;

@@ -11,7 +11,7 @@ const settings = {
   recentSignIn: 600,
   mailsPerRecipient: LIMIT,
 };
-const { client, newUser, sql } = useAuth("bigint", settings, () => now);
+const { client, newUser, send, sql } = useAuth("bigint", settings, () => now);
 
 const NEW = "Another-Horse-9?";
 
@@ -31,6 +31,15 @@ async function codeTo(email: string) {
   const mail = await server.next(email, /sign in/i);
   return /^\d{6}$/m.exec(mail.text)![0];
 }
+
+test("a number that the database cannot store is refused before an e-mail is sent", async () => {
+  const data = { n: JSON.rawJSON("1e400000") };
+  const body = { email: "huge@test.example", data };
+  expect(await send("POST /auth/v1/otp", { body })).toMatchObject({
+    status: 400,
+    json: { error_code: "validation_failed" },
+  });
+});
 
 test("reauthenticate sends a code that replaces a recent sign-in, once", async () => {
   const { client: own, email } = await userOfOldSession();
