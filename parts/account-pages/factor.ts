@@ -18,6 +18,7 @@ import { wrongCode } from "../../rest-gateway/auth/problem.ts";
 import { currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
+import { formPage } from "./form-page.ts";
 import { BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH, REMOVED_APP_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -56,20 +57,13 @@ export async function appsSection(visit: AccountVisit): Promise<Html | null> {
 </section>`;
 }
 
-/** `GET /auth/account/second-factor`: to set up an app. */
-export const showFactor = async (visit: AccountVisit) => sendFactor(visit, NEW_FORM);
-
-/** Shows the secret of a new app. Each app but the first has a name. */
-export async function beginFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const fields = fieldsWithPasskey(form);
-    const name = hasApp(visit) ? parse(AppName, fields).name : null;
-    const { id, secret, qrCode } = await beginOwnFactor(visit, parse(EnrolmentBody, fields), name);
-    sendSecret(visit, { secret, qrCode, factor: name === null ? "" : id }, NEW_FORM);
-  } catch (error) {
-    sendFactor(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/second-factor`: shows the secret of a new app. Each app but the first has a name. */
+export const newAppPage = formPage(sendFactor, async (visit, form) => {
+  const fields = fieldsWithPasskey(form);
+  const name = hasApp(visit) ? parse(AppName, fields).name : null;
+  const { id, secret, qrCode } = await beginOwnFactor(visit, parse(EnrolmentBody, fields), name);
+  sendSecret(visit, { secret, qrCode, factor: name === null ? "" : id }, NEW_FORM);
+});
 
 /** Passkeys are second factors too. */
 const hasApp = ({ account }: AccountVisit) => account.factorKinds.includes("totp");
@@ -118,22 +112,15 @@ function sendSecret(visit: AccountVisit, hidden: Secret, state: FormState): void
   sendAccountForm(visit, { title: "Scan the code", path: FACTOR_CODE_PATH, about, fields, hidden, button }, state);
 }
 
-/** `GET /auth/account/second-factor/removed?id=…` */
-export const showAppRemoval = async (visit: AccountVisit) =>
-  sendAppRemoval(visit, await appIn(visit, visit.query), NEW_FORM);
+/** `/auth/account/second-factor/removed?id=…` */
+export const appRemovalPage = formPage(sendAppRemoval, async (visit, form) => {
+  const { id, name } = await appIn(visit, form);
+  await removeOwnFactor({ ...visit, body: parse(ConfirmationBody, fieldsWithPasskey(form)) }, id);
+  continueAt(visit, ACCOUNT_PATH, { notice: `“${name}” is removed.` });
+});
 
-export async function removeAppOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  const app = await appIn(visit, form);
-  try {
-    const confirmation = parse(ConfirmationBody, fieldsWithPasskey(form));
-    await removeOwnFactor({ ...visit, body: confirmation }, app.id);
-    continueAt(visit, ACCOUNT_PATH, { notice: `“${app.name}” is removed.` });
-  } catch (error) {
-    sendAppRemoval(visit, app, stateAfter(error, form));
-  }
-}
-
-function sendAppRemoval(visit: AccountVisit, { id, name }: App, state: FormState): void {
+async function sendAppRemoval(visit: AccountVisit, state: FormState): Promise<void> {
+  const { id, name } = await appIn(visit, state.values ?? visit.query);
   const about = `The codes of “${name}” are no longer accepted. Without another second factor, your password alone signs you in.`;
   const form = { title: "Remove the app", path: REMOVED_APP_PATH, about, hidden: { id } };
   sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit), button: "Remove it", isDanger: true }, state);
@@ -147,20 +134,12 @@ async function appIn(visit: AccountVisit, sent: URLSearchParams): Promise<App> {
   return found;
 }
 
-/** `GET /auth/account/backup-codes` */
-export const showBackupCodes = async (visit: AccountVisit) => sendBackupCodes(visit, NEW_FORM);
-
-export async function renewBackupCodesOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const { backupCodes: codes } = await renewBackupCodes({
-      ...visit,
-      body: parse(ConfirmationBody, fieldsWithPasskey(form)),
-    });
-    continueAt(visit, ACCOUNT_PATH, { notice: "The old backup codes are no longer valid.", codes });
-  } catch (error) {
-    sendBackupCodes(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/backup-codes` */
+export const backupCodesPage = formPage(sendBackupCodes, async (visit, form) => {
+  const body = parse(ConfirmationBody, fieldsWithPasskey(form));
+  const { backupCodes: codes } = await renewBackupCodes({ ...visit, body });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The old backup codes are no longer valid.", codes });
+});
 
 function sendBackupCodes(visit: AccountVisit, state: FormState): void {
   const about = "You get ten new codes. The old ones become invalid.";

@@ -1,10 +1,11 @@
 import { html } from "../../gate/pages/html.ts";
 import { KeyBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { createKey } from "../../rest-gateway/auth/keys.ts";
-import { type Field, type FormState, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import type { Field, FormState } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { ACCOUNT_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { confirmationOf, sendAccountForm } from "./account-form.ts";
+import { formPage } from "./form-page.ts";
 import { KEYS_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -17,20 +18,14 @@ const FIELDS: readonly Field[] = [
   { name: "period", label: "Valid for", autocomplete: "off", options: Object.keys(PERIODS) },
 ];
 
-/** `GET /auth/account/keys` */
-export const showNewKey = async (visit: AccountVisit) => sendNewKey(visit, NEW_FORM);
-
-export async function createKeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const { csrf: _csrf, period: _period, ...fields } = fieldsWithPasskey(form);
-    const period = form.get("period") ?? "";
-    const expiresIn = Object.hasOwn(PERIODS, period) ? PERIODS[period as keyof typeof PERIODS] : PERIODS["30 days"];
-    const { key } = await createKey({ ...visit, body: parse(KeyBody, { ...fields, expiresIn }) });
-    continueAt(visit, ACCOUNT_PATH, { key });
-  } catch (error) {
-    sendNewKey(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/keys` */
+export const newKeyPage = formPage(sendNewKey, async (visit, form) => {
+  const { csrf: _csrf, period: _period, ...fields } = fieldsWithPasskey(form);
+  const period = form.get("period") ?? "";
+  const expiresIn = Object.hasOwn(PERIODS, period) ? PERIODS[period as keyof typeof PERIODS] : PERIODS["30 days"];
+  const { key } = await createKey({ ...visit, body: parse(KeyBody, { ...fields, expiresIn }) });
+  continueAt(visit, ACCOUNT_PATH, { key });
+});
 
 function sendNewKey(visit: AccountVisit, state: FormState): void {
   const about = html`<p>A program that sends the key in <code>X-API-Key</code> acts as you.</p>`;

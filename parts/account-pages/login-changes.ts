@@ -2,24 +2,19 @@ import { html } from "../../gate/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { changePassword, replaceEmail } from "../../rest-gateway/auth/login-changes.ts";
 import { codeFieldOf } from "../../rest-gateway/auth/pages/code-form.ts";
-import { type FormState, NEW_FORM, newPasswordField, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { type FormState, newPasswordField } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { confirmationOf, currentPassword, EMAIL, sendAccountForm } from "./account-form.ts";
+import { formPage } from "./form-page.ts";
 import { EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
-/** `GET /auth/account/password` */
-export const showPassword = async (visit: AccountVisit) => sendPassword(visit, NEW_FORM);
-
-export async function changePasswordOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    await changePassword({ ...visit, body: parse(PasswordBody, fieldsWithPasskey(form)) });
-    continueAt(visit, ACCOUNT_PATH, { notice: "The password is changed. All other sign-ins have ended." });
-  } catch (error) {
-    sendPassword(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/password` */
+export const passwordPage = formPage(sendPassword, async (visit, form) => {
+  await changePassword({ ...visit, body: parse(PasswordBody, fieldsWithPasskey(form)) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The password is changed. All other sign-ins have ended." });
+});
 
 function sendPassword(visit: AccountVisit, state: FormState): void {
   const { auth, account } = visit;
@@ -38,21 +33,15 @@ function sendPassword(visit: AccountVisit, state: FormState): void {
   sendAccountForm(visit, { title, path: PASSWORD_PATH, about, fields, button: title, extra: forgot }, state);
 }
 
-/** `GET /auth/account/e-mail` */
-export const showEmail = async (visit: AccountVisit) => sendEmail(visit, NEW_FORM);
-
-export async function changeEmailOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const body = parse(EmailBody, fieldsWithPasskey(form));
-    const isPending = (await replaceEmail({ ...visit, body })) === "pending";
-    const notice = isPending
-      ? `An e-mail is on its way to ${body.email}. Its link changes your e-mail.`
-      : `You sign in with ${body.email} from now on.`;
-    continueAt(visit, ACCOUNT_PATH, { notice });
-  } catch (error) {
-    sendEmail(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/e-mail` */
+export const emailPage = formPage(sendEmail, async (visit, form) => {
+  const body = parse(EmailBody, fieldsWithPasskey(form));
+  const isPending = (await replaceEmail({ ...visit, body })) === "pending";
+  const notice = isPending
+    ? `An e-mail is on its way to ${body.email}. Its link changes your e-mail.`
+    : `You sign in with ${body.email} from now on.`;
+  continueAt(visit, ACCOUNT_PATH, { notice });
+});
 
 function sendEmail(visit: AccountVisit, state: FormState): void {
   const fields = [{ ...EMAIL, label: "New e-mail" }, ...confirmationOf(visit)];

@@ -2,17 +2,11 @@ import { html } from "../../gate/pages/html.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailCodeBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
-import {
-  CODE_FIELD,
-  type FormState,
-  fieldsIn,
-  formOf,
-  NEW_FORM,
-  stateAfter,
-} from "../../rest-gateway/auth/pages/form.ts";
+import { CODE_FIELD, type FormState, fieldsIn, formOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
+import { formPage } from "./form-page.ts";
 import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH } from "./paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
 
@@ -24,25 +18,20 @@ export function mailCodeUrl({ auth, returnTo }: Visit, email: string): string {
   return `${pathOf(auth, MAIL_CODE_PATH)}?${new URLSearchParams({ to, ...(returnTo !== null && { return_to: returnTo }) })}`;
 }
 
-/** `GET /auth/sign-in/e-mail/code?to=…`: the same for every address. */
-export const showMailCode = async (visit: Visit) => sendMailCode(visit, visit.query.get("to") ?? "");
+/** `/auth/sign-in/e-mail/code?to=…`, the same for every address: signs in as `POST /auth/login/code` does. */
+export const mailCodePage = formPage(sendMailCode, async (visit: Visit, form) => {
+  const sent = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, toIn(form)) ?? "" });
+  const login = await mailsIn(visit.auth).takeCode(visit, sent, ["sign-in"], "wrong mail code");
+  await signInBrowser(visit, login, visit.returnTo);
+});
 
-/** `POST /auth/sign-in/e-mail/code`: signs in as `POST /auth/login/code` does. */
-export async function signInWithMailCode(visit: Visit, form: URLSearchParams): Promise<void> {
-  const to = form.get("to") ?? "";
-  try {
-    const sent = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, to) ?? "" });
-    const login = await mailsIn(visit.auth).takeCode(visit, sent, ["sign-in"], "wrong mail code");
-    await signInBrowser(visit, login, visit.returnTo);
-  } catch (error) {
-    sendMailCode(visit, to, stateAfter(error, form));
-  }
-}
+const toIn = (sent: URLSearchParams): string => sent.get("to") ?? "";
 
 const addressIn = ({ auth }: Visit, to: string): string | null =>
   auth.pageBox.open(Buffer.from(to, "base64url"), PURPOSE);
 
-function sendMailCode(visit: Visit, to: string, state: FormState = NEW_FORM): void {
+function sendMailCode(visit: Visit, state: FormState): void {
+  const to = toIn(state.values ?? visit.query);
   const email = addressIn(visit, to);
   const again = withReturnTo(visit, MAIL_SIGN_IN_PATH);
   // Of a service with another secret, or cut off.

@@ -3,10 +3,11 @@ import { problem } from "../../problems/problem.ts";
 import { parse } from "../../rest-gateway/auth/bodies.ts";
 import { MailBody } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn, type RequestedKind } from "../../rest-gateway/auth/mail/mails.ts";
-import { type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { type FormState, fieldsIn, formOf } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { EMAIL } from "./account-form.ts";
+import { formPage } from "./form-page.ts";
 import { mailCodeUrl } from "./mail-code.ts";
 import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH } from "./paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
@@ -47,25 +48,21 @@ const REQUESTS: Readonly<Record<PageKind, Request>> = {
   },
 };
 
-export const showRequest = (kind: PageKind) => async (visit: Visit) => {
-  if (!visit.auth.mails?.isOn) throw problem("no mail");
-  sendRequest(visit, kind);
-};
-
 /** Adds the e-mail as the JSON route does. */
-export const requestOnPage = (kind: PageKind) => async (visit: Visit, form: URLSearchParams) => {
-  const { auth, response, returnTo } = visit;
-  const { done } = REQUESTS[kind];
-  try {
-    const { email } = parse(MailBody, fieldsIn(form));
-    await mailsIn(auth).request(visit, kind, email, { returnTo });
-    response.redirect(303, done === null ? mailCodeUrl(visit, email) : mailsIn(auth).doneUrl(auth, done));
-  } catch (error) {
-    sendRequest(visit, kind, stateAfter(error, form));
-  }
-};
+export const requestPage = (kind: PageKind) =>
+  formPage(
+    (visit: Visit, state) => sendRequest(visit, kind, state),
+    async (visit, form) => {
+      const { auth, response, returnTo } = visit;
+      const { done } = REQUESTS[kind];
+      const { email } = parse(MailBody, fieldsIn(form));
+      await mailsIn(auth).request(visit, kind, email, { returnTo });
+      response.redirect(303, done === null ? mailCodeUrl(visit, email) : mailsIn(auth).doneUrl(auth, done));
+    },
+  );
 
-function sendRequest(visit: Visit, kind: PageKind, state: FormState = NEW_FORM): void {
+function sendRequest(visit: Visit, kind: PageKind, state: FormState): void {
+  if (!visit.auth.mails?.isOn) throw problem("no mail");
   const { path, title, about, button } = REQUESTS[kind];
   const form = { action: withReturnTo(visit, path), fields: [EMAIL], button, isFocused: true };
   const main = html`<p>${about}</p>

@@ -3,13 +3,14 @@ import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { ConfirmationBody, EnrolmentBody, parse } from "../../rest-gateway/auth/bodies.ts";
 import { deviceOf } from "../../rest-gateway/auth/device.ts";
-import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "../../rest-gateway/auth/pages/form.ts";
+import { type Field, type FormState, fieldsIn, NEW_FORM } from "../../rest-gateway/auth/pages/form.ts";
 import { fieldsWithPasskey, placeOf } from "../../rest-gateway/auth/pages/passkey-button.ts";
 import { ACCOUNT_PATH, pathOf } from "../../rest-gateway/auth/pages/paths.ts";
 import { NewPasskeyBody, PasskeyNameBody } from "../../rest-gateway/auth/passkeys/bodies.ts";
 import { type PasskeyDescription, passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { idIn } from "./changes.ts";
+import { formPage } from "./form-page.ts";
 import { CREATED_PASSKEY_PATH, PASSKEY_NAME_PATH, PASSKEYS_PATH, REMOVED_PASSKEY_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -40,9 +41,6 @@ ${auth.passkeys.isOn ? html`<p><a class="button quiet" href="${pathOf(auth, PASS
 </section>`;
 }
 
-/** `GET /auth/account/passkeys` */
-export const showNewPasskey = async (visit: AccountVisit) => sendNewPasskey(visit, NEW_FORM);
-
 function sendNewPasskey(visit: AccountVisit, state: FormState): void {
   const about = visit.account.hasFactor
     ? "Your browser asks where to keep it."
@@ -52,80 +50,51 @@ function sendNewPasskey(visit: AccountVisit, state: FormState): void {
   sendAccountForm(visit, { title: "Add a passkey", path: PASSKEYS_PATH, about, fields, button: "Continue" }, state);
 }
 
-/** `POST /auth/account/passkeys`: the page on which the browser creates the passkey. */
-export async function beginPasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const { name, ...confirmation } = fieldsWithPasskey(form);
-    const named = parse(PasskeyNameBody, { name });
-    const options = await actionsOf(visit).begin(visit, parse(EnrolmentBody, confirmation));
-    const button = newPasskeyButton(visit.auth, "Create the passkey", options);
-    const without = html`<p class="alert" data-without-passkeys>This browser creates no passkeys here: it needs JavaScript, and a version of 2025 or later.</p>`;
-    const page = {
-      ...{ title: "Create the passkey", path: CREATED_PASSKEY_PATH, about: "Your browser guides you through it." },
-      ...{
-        fields: [],
-        hidden: named,
-        extra: html`${button}${without}`,
-        button: null,
-        hasPasskeyButton: true as const,
-      },
-    };
-    sendAccountForm(visit, page, NEW_FORM);
-  } catch (error) {
-    sendNewPasskey(visit, stateAfter(error, form));
-  }
-}
+/** `/auth/account/passkeys`: continues at the page on which the browser creates the passkey. */
+export const newPasskeyPage = formPage(sendNewPasskey, async (visit, form) => {
+  const { name, ...confirmation } = fieldsWithPasskey(form);
+  const hidden = parse(PasskeyNameBody, { name });
+  const options = await actionsOf(visit).begin(visit, parse(EnrolmentBody, confirmation));
+  const button = newPasskeyButton(visit.auth, "Create the passkey", options);
+  const without = html`<p class="alert" data-without-passkeys>This browser creates no passkeys here: it needs JavaScript, and a version of 2025 or later.</p>`;
+  const page = {
+    ...{ title: "Create the passkey", path: CREATED_PASSKEY_PATH, about: "Your browser guides you through it." },
+    ...{ fields: [], hidden, extra: html`${button}${without}`, button: null, hasPasskeyButton: true as const },
+  };
+  sendAccountForm(visit, page, NEW_FORM);
+});
 
 /** `POST /auth/account/passkeys/created` */
-export async function addPasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  try {
-    const { backupCodes } = await actionsOf(visit).add({
-      ...visit,
-      body: parse(NewPasskeyBody, fieldsWithPasskey(form)),
-    });
-    const notice = "The passkey is added. You can sign in with it.";
-    continueAt(visit, ACCOUNT_PATH, { notice, ...(backupCodes && { codes: backupCodes }) });
-  } catch (error) {
-    sendNewPasskey(visit, stateAfter(error, form));
-  }
-}
+export const { submit: addPasskeyOnPage } = formPage(sendNewPasskey, async (visit, form) => {
+  const body = parse(NewPasskeyBody, fieldsWithPasskey(form));
+  const { backupCodes } = await actionsOf(visit).add({ ...visit, body });
+  const notice = "The passkey is added. You can sign in with it.";
+  continueAt(visit, ACCOUNT_PATH, { notice, ...(backupCodes && { codes: backupCodes }) });
+});
 
-/** `GET /auth/account/passkeys/name?id=…` */
-export const showPasskeyName = async (visit: AccountVisit) =>
-  sendName(visit, await passkeyIn(visit, visit.query), NEW_FORM);
+/** `/auth/account/passkeys/name?id=…` */
+export const passkeyNamePage = formPage(sendName, async (visit, form) => {
+  const { id } = await passkeyIn(visit, form);
+  await actionsOf(visit).rename({ ...visit, id, body: parse(PasskeyNameBody, fieldsIn(form)) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is renamed." });
+});
 
-export async function renamePasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  const passkey = await passkeyIn(visit, form);
-  try {
-    await actionsOf(visit).rename({ ...visit, id: passkey.id, body: parse(PasskeyNameBody, fieldsIn(form)) });
-    continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is renamed." });
-  } catch (error) {
-    sendName(visit, passkey, stateAfter(error, form));
-  }
-}
-
-function sendName(visit: AccountVisit, { id, name }: PasskeyDescription, state: FormState): void {
+async function sendName(visit: AccountVisit, state: FormState): Promise<void> {
+  const { id, name } = await passkeyIn(visit, state.values ?? visit.query);
   const form = { title: "Rename the passkey", path: PASSKEY_NAME_PATH, about: `It is called “${name}” now.` };
   const fields = [{ ...NAME, value: name }];
   sendAccountForm(visit, { ...form, fields, hidden: { id }, button: "Rename it" }, state);
 }
 
-/** `GET /auth/account/passkeys/removed?id=…` */
-export const showPasskeyRemoval = async (visit: AccountVisit) =>
-  sendRemoval(visit, await passkeyIn(visit, visit.query), NEW_FORM);
+/** `/auth/account/passkeys/removed?id=…` */
+export const passkeyRemovalPage = formPage(sendRemoval, async (visit, form) => {
+  const { id } = await passkeyIn(visit, form);
+  await actionsOf(visit).remove({ ...visit, id, body: parse(ConfirmationBody, fieldsWithPasskey(form)) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is removed." });
+});
 
-export async function removePasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
-  const passkey = await passkeyIn(visit, form);
-  try {
-    const body = parse(ConfirmationBody, fieldsWithPasskey(form));
-    await actionsOf(visit).remove({ ...visit, id: passkey.id, body });
-    continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is removed." });
-  } catch (error) {
-    sendRemoval(visit, passkey, stateAfter(error, form));
-  }
-}
-
-function sendRemoval(visit: AccountVisit, { id, name }: PasskeyDescription, state: FormState): void {
+async function sendRemoval(visit: AccountVisit, state: FormState): Promise<void> {
+  const { id, name } = await passkeyIn(visit, state.values ?? visit.query);
   const about = `“${name}” no longer signs you in. Delete it on your device too.`;
   const form = { title: "Remove the passkey", path: REMOVED_PASSKEY_PATH, about, hidden: { id } };
   sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit), button: "Remove it", isDanger: true }, state);

@@ -3,32 +3,17 @@ import { byMethod } from "../../gate/pipeline/express.ts";
 import { readForm } from "../../rest-gateway/auth/bodies.ts";
 import { failWithPage } from "../../rest-gateway/auth/pages/failure.ts";
 import { ACCOUNT_PATH, SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
-import { callOf, type Route, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
+import { callOf, type RoutedAuth } from "../../rest-gateway/auth/route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
-import {
-  beginFactorOnPage,
-  enableFactorOnPage,
-  removeAppOnPage,
-  renewBackupCodesOnPage,
-  showAppRemoval,
-  showBackupCodes,
-  showFactor,
-} from "./factor.ts";
+import { appRemovalPage, backupCodesPage, enableFactorOnPage, newAppPage } from "./factor.ts";
+import type { Page } from "./form-page.ts";
 import { linkOnPage, showLinkIdentity } from "./identities.ts";
-import { createKeyOnPage, showNewKey } from "./keys.ts";
-import { changeEmailOnPage, changePasswordOnPage, showEmail, showPassword } from "./login-changes.ts";
-import { showMailCode, signInWithMailCode } from "./mail-code.ts";
-import { requestOnPage, showRequest } from "./mails.ts";
-import {
-  addPasskeyOnPage,
-  beginPasskeyOnPage,
-  removePasskeyOnPage,
-  renamePasskeyOnPage,
-  showNewPasskey,
-  showPasskeyName,
-  showPasskeyRemoval,
-} from "./passkeys.ts";
+import { newKeyPage } from "./keys.ts";
+import { emailPage, passwordPage } from "./login-changes.ts";
+import { mailCodePage } from "./mail-code.ts";
+import { requestPage } from "./mails.ts";
+import { addPasskeyOnPage, newPasskeyPage, passkeyNamePage, passkeyRemovalPage } from "./passkeys.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   BACKUP_CODES_PATH,
@@ -55,42 +40,36 @@ import {
   UNLINK_PATH,
 } from "./paths.ts";
 import { showSignIn, signInOnPage, signInWithPasskeyOnPage } from "./sign-in.ts";
-import { showSignUp, signUpOnPage } from "./sign-up.ts";
+import { signUpPage } from "./sign-up.ts";
 import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.ts";
-
-/** Shows a page, or does what its form says. */
-type Show<V> = (visit: V) => Promise<void>;
-type Submit<V> = (visit: V, form: URLSearchParams) => Promise<void>;
-
-type Page<V> = { readonly show?: Show<V>; readonly submit?: Submit<V> } & Pick<Route, "verifiesPassword">;
 
 /** The pages for everyone. What they change at other places is what the JSON routes change: they call the same functions. */
 const PAGES: Readonly<Record<string, Page<Visit>>> = {
   [SIGN_IN_PATH]: { show: showSignIn, submit: signInOnPage, verifiesPassword: true },
   [PASSKEY_SIGN_IN_PATH]: { submit: signInWithPasskeyOnPage },
-  [MAIL_SIGN_IN_PATH]: { show: showRequest("sign-in"), submit: requestOnPage("sign-in") },
-  [MAIL_CODE_PATH]: { show: showMailCode, submit: signInWithMailCode },
-  [SIGN_UP_PATH]: { show: showSignUp, submit: signUpOnPage },
-  [FORGOT_PATH]: { show: showRequest("reset"), submit: requestOnPage("reset") },
-  [CONFIRM_PATH]: { show: showRequest("confirm"), submit: requestOnPage("confirm") },
+  [MAIL_SIGN_IN_PATH]: requestPage("sign-in"),
+  [MAIL_CODE_PATH]: mailCodePage,
+  [SIGN_UP_PATH]: signUpPage,
+  [FORGOT_PATH]: requestPage("reset"),
+  [CONFIRM_PATH]: requestPage("confirm"),
 };
 
 /** The pages for a signed-in user. */
 const ACCOUNT_PAGES: Readonly<Record<string, Page<AccountVisit>>> = {
   [ACCOUNT_PATH]: { show: showAccount },
-  [PASSWORD_PATH]: { show: showPassword, submit: changePasswordOnPage },
-  [EMAIL_PATH]: { show: showEmail, submit: changeEmailOnPage },
+  [PASSWORD_PATH]: passwordPage,
+  [EMAIL_PATH]: emailPage,
   [ACCOUNT_CONFIRM_PATH]: { submit: confirmEmailOnPage },
-  [FACTOR_PATH]: { show: showFactor, submit: beginFactorOnPage },
-  [REMOVED_APP_PATH]: { show: showAppRemoval, submit: removeAppOnPage },
+  [FACTOR_PATH]: newAppPage,
+  [REMOVED_APP_PATH]: appRemovalPage,
   [FACTOR_CODE_PATH]: { submit: enableFactorOnPage },
-  [BACKUP_CODES_PATH]: { show: showBackupCodes, submit: renewBackupCodesOnPage },
-  [PASSKEYS_PATH]: { show: showNewPasskey, submit: beginPasskeyOnPage },
+  [BACKUP_CODES_PATH]: backupCodesPage,
+  [PASSKEYS_PATH]: newPasskeyPage,
   [CREATED_PASSKEY_PATH]: { submit: addPasskeyOnPage },
-  [PASSKEY_NAME_PATH]: { show: showPasskeyName, submit: renamePasskeyOnPage },
-  [REMOVED_PASSKEY_PATH]: { show: showPasskeyRemoval, submit: removePasskeyOnPage },
+  [PASSKEY_NAME_PATH]: passkeyNamePage,
+  [REMOVED_PASSKEY_PATH]: passkeyRemovalPage,
   [SESSIONS_PATH]: { submit: endSessionOnPage },
-  [KEYS_PATH]: { show: showNewKey, submit: createKeyOnPage },
+  [KEYS_PATH]: newKeyPage,
   [REVOKED_PATH]: { submit: revokeKeyOnPage },
   [LINK_IDENTITY_PATH]: { show: showLinkIdentity, submit: linkOnPage },
   [UNLINK_PATH]: { submit: unlinkOnPage },
@@ -128,7 +107,7 @@ export function pagesRouter(auth: RoutedAuth): Router {
 
 /** The same for a user who is signed in; anyone else signs in first. */
 function ofAccount({ show, submit }: Page<AccountVisit>): Page<Visit> {
-  const admitted = async (visit: Visit, form: URLSearchParams | null, work: Show<AccountVisit>) => {
+  const admitted = async (visit: Visit, form: URLSearchParams | null, work: (visit: AccountVisit) => Promise<void>) => {
     const found = await accountVisitOf(visit, form);
     if (found !== null) await work(found);
   };

@@ -16,6 +16,7 @@ import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "../../rest-gateway/auth/page
 import { askForCode, sendSession, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { admitLogin, admitPasskey } from "../../rest-gateway/auth/sign-in.ts";
+import { formPage } from "./form-page.ts";
 import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, PASSKEY_SIGN_IN_PATH, SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
 import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
@@ -50,22 +51,17 @@ export async function signInOnPage(visit: Visit, form: URLSearchParams): Promise
   } catch (error) {
     const account = isRefusal(error) && error.reason === "second factor needed" ? error.more.account : undefined;
     if (account !== undefined) return askForCode(visit, { account }, returnTo);
-    sendSignIn(visit, stateAfter(error, form), null);
+    sendSignIn(visit, stateAfter(error, form));
   }
 }
 
 /** `POST /auth/sign-in/passkey` */
-export async function signInWithPasskeyOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
-  const { auth, client, returnTo } = visit;
-  try {
-    const { passkey } = parse(PasskeyLoginBody, fieldsWithPasskey(form));
-    await sendSession(visit, await admitPasskey(auth, passkey, client), returnTo);
-  } catch (error) {
-    sendSignIn(visit, stateAfter(error, form), null);
-  }
-}
+export const { submit: signInWithPasskeyOnPage } = formPage(sendSignIn, async (visit: Visit, form) => {
+  const { passkey } = parse(PasskeyLoginBody, fieldsWithPasskey(form));
+  await sendSession(visit, await admitPasskey(visit.auth, passkey, visit.client), visit.returnTo);
+});
 
-function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
+function sendSignIn(visit: Visit, state: FormState, before: Html | null = null): void {
   const { auth } = visit;
   const link = (path: string, text: string) => html`<a href="${withReturnTo(visit, path)}">${text}</a>`;
   const hasMail = auth.mails?.isOn;

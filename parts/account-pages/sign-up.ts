@@ -5,21 +5,14 @@ import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { faultsOf, text } from "../../rest-gateway/auth/bodies.ts";
 import { address, NAME_LENGTH } from "../../rest-gateway/auth/mail/bodies.ts";
 import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
-import {
-  type FormState,
-  fieldsIn,
-  formOf,
-  NAME,
-  NEW_FORM,
-  newPasswordField,
-  stateAfter,
-} from "../../rest-gateway/auth/pages/form.ts";
+import { type FormState, fieldsIn, formOf, NAME, newPasswordField } from "../../rest-gateway/auth/pages/form.ts";
 import { sendPage } from "../../rest-gateway/auth/pages/page.ts";
 import { SIGN_IN_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import { badFields, refuseUser } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen, signUp } from "../../rest-gateway/auth/registration.ts";
 import { EMAIL } from "./account-form.ts";
+import { formPage } from "./form-page.ts";
 import { SIGN_UP_PATH } from "./paths.ts";
 import { providerLinks } from "./providers.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
@@ -29,29 +22,14 @@ const Input = z.object({
   email: address("The e-mail to sign in with."),
 });
 
-/** `GET /auth/sign-up` */
-export async function showSignUp(visit: Visit): Promise<void> {
-  requireOpen(visit);
-  sendSignUp(visit);
-}
-
-/** `POST /auth/sign-up`: creates the account, and signs the user in unless the e-mail has to be confirmed first. */
-export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
-  requireOpen(visit);
+/** `/auth/sign-up`: creates the account, and signs the user in unless the e-mail has to be confirmed first. */
+export const signUpPage = formPage(sendSignUp, async (visit: Visit, form) => {
   const { auth, response, client, returnTo } = visit;
-  try {
-    const { password, ...fields } = read(auth, form);
-    const { account } = await signUp(visit, { fields, username: null }, password).catch(refuseUser);
-    if (account === null) return response.redirect(303, mailsIn(auth).doneUrl(auth, "confirm-sent", returnTo));
-    await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);
-  } catch (error) {
-    sendSignUp(visit, stateAfter(error, form));
-  }
-}
-
-function requireOpen({ auth }: Visit): void {
-  if (!isSignupOpen(auth.settings)) throw problem("sign-up closed");
-}
+  const { password, ...fields } = read(auth, form);
+  const { account } = await signUp(visit, { fields, username: null }, password).catch(refuseUser);
+  if (account === null) return response.redirect(303, mailsIn(auth).doneUrl(auth, "confirm-sent", returnTo));
+  await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);
+});
 
 /** Throws a Problem that names every fault. */
 function read({ passwordRules }: Auth, form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
@@ -67,7 +45,8 @@ function read({ passwordRules }: Auth, form: URLSearchParams): z.infer<typeof In
   return { ...data!, password: password! };
 }
 
-function sendSignUp(visit: Visit, state: FormState = NEW_FORM): void {
+function sendSignUp(visit: Visit, state: FormState): void {
+  if (!isSignupOpen(visit.auth.settings)) throw problem("sign-up closed");
   const form = {
     action: withReturnTo(visit, SIGN_UP_PATH),
     fields: [NAME, EMAIL, newPasswordField(visit.auth)],
