@@ -1,6 +1,7 @@
 import { identityOf } from "../../gate/pipeline/exchange.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges } from "../../rest-gateway/auth/admin-users.ts";
+import type { Auth } from "../../rest-gateway/auth/auth.ts";
 import { passkeysIn } from "../../rest-gateway/auth/passkeys/passkeys.ts";
 import { storedForm, UnusableHash } from "../../rest-gateway/auth/password-hashes.ts";
 import { MAX_PASSWORD } from "../../rest-gateway/auth/passwords.ts";
@@ -12,7 +13,6 @@ import type { AuthCall } from "./call.ts";
 import { describePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { nameOf, requireEmail } from "./sign-in.ts";
-import { deletePasskeyOf, findByPublicId, listPublicUsers } from "./users.ts";
 
 // `/auth/v1/admin/users`, for the service key.
 
@@ -25,7 +25,9 @@ export async function listUsers(call: AuthCall): Promise<object> {
   for (const name of ["filter", "sort"]) if (request.query[name]) throw invalid(`There is no parameter ${name}`);
   const page = numberIn(request.query.page, 1);
   const size = Math.min(numberIn(request.query.per_page, 50), MAX_PER_PAGE);
-  const { users, total } = await listPublicUsers(auth, (page - 1) * size, size);
+  type Found = { readonly total: number; readonly users: readonly PublicUser[] };
+  const values = [String((page - 1) * size), String(size)];
+  const { users, total } = await auth.functions.call<Found>("list_users($1::integer, $2::integer)", values);
   const last = Math.max(1, Math.ceil(total / size));
   const links = [...(page < last ? [[page + 1, "next"]] : []), [last, "last"]];
   response.set("X-Total-Count", String(total));
@@ -108,11 +110,15 @@ export async function deleteUserPasskey(call: AuthCall): Promise<void> {
   const { auth, request, client } = call;
   const { id } = await found(call);
   const passkey = String(request.params.passkeyId);
-  if (!isUuid(passkey) || !(await deletePasskeyOf(auth, id, passkey, client.address))) throw problem("no such passkey");
+  const functions = asOperator(auth);
+  const values = [id, passkey, client.address || null, functions.now()];
+  const remove = "delete_passkey($1, $2::uuid, $3::inet, $4::timestamptz)";
+  if (!isUuid(passkey) || !(await functions.change(remove, values))) throw problem("no such passkey");
 }
 
-/** As the operator that requireServiceKey has let in. */
+// As the operator that requireServiceKey has let in.
 export const adminUsersOf = ({ auth }: AuthCall) => auth.adminUsers.by("role service_role");
+export const asOperator = ({ functions }: Auth) => functions.by("role service_role");
 
 /** Rejects with Problem for every other caller. */
 export async function requireServiceKey({ request }: AuthCall): Promise<void> {
@@ -125,7 +131,7 @@ async function found(call: AuthCall): Promise<Found> {
   await requireServiceKey(call);
   const id = String(call.request.params.userId);
   if (!isUuid(id)) throw problem("no such user");
-  const user = await findByPublicId(call.auth, id);
+  const user = await call.auth.functions.call<Found | null>("find_public_user($1::uuid)", [id]);
   if (user === null) throw problem("no such user");
   return user;
 }

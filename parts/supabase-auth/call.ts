@@ -1,11 +1,20 @@
 import { identityOf } from "../../gate/pipeline/exchange.ts";
+import type { Account } from "../../identity/account.ts";
 import { isRefusal, problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
-import { findSignedIn, type SignedInUser } from "./users.ts";
 
 /** A request to `/auth/v1`. */
 export type AuthCall = Call<"none">;
+
+export type SignedInUser = {
+  readonly user: PublicUser;
+  readonly account: Account;
+  readonly aal: 1 | 2;
+  /** When the user signed in, in ISO 8601. */
+  readonly startedAt: string;
+};
 
 /** A user and the session of their access token, as the database has them. */
 export type SignedIn = SignedInUser & { readonly userId: string; readonly session: string };
@@ -13,8 +22,10 @@ export type SignedIn = SignedInUser & { readonly userId: string; readonly sessio
 /** The user of the access token. Rejects with Problem. */
 export async function signedInOf(call: AuthCall): Promise<SignedIn> {
   const { userId, session } = await subjectOf(call);
-  const found = session === null ? null : await findSignedIn(call.auth, userId, session);
-  if (found === null || session === null) throw problem("session ended");
+  if (session === null) throw problem("session ended");
+  const values = [userId, session];
+  const found = await call.auth.functions.call<SignedInUser | null>("signed_in_user($1, $2::uuid)", values);
+  if (found === null) throw problem("session ended");
   return { ...found, userId, session };
 }
 

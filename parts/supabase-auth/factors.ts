@@ -4,6 +4,8 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../identity/tokens.ts";
 import { problem } from "../../problems/problem.ts";
 import { beginFactor, enableFactor, listFactors, removeFactor } from "../../rest-gateway/auth/factors.ts";
+import { bytes } from "../../rest-gateway/auth/functions.ts";
+import type { Issued } from "../../rest-gateway/auth/issue.ts";
 import { keepOnce, takeOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import type { PublicFactor } from "../../rest-gateway/auth/public-users.ts";
 import { svgOf } from "../../rest-gateway/auth/qr-code.ts";
@@ -11,11 +13,18 @@ import { tryCode } from "../../rest-gateway/auth/second-factor.ts";
 import type { Method } from "../../rest-gateway/auth/session-repository.ts";
 import { isUuid } from "../../rest-gateway/conventions/parameters.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
-import { type AuthCall, hasSecondFactor, managerOf, requireRecent, type SignedIn, signedInOf } from "./call.ts";
+import {
+  type AuthCall,
+  hasSecondFactor,
+  managerOf,
+  requireRecent,
+  type SignedIn,
+  type SignedInUser,
+  signedInOf,
+} from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
-import { raiseSession } from "./users.ts";
 
 // `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
 
@@ -73,15 +82,25 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
   return raise(call, signedIn, "totp");
 }
 
-/** New tokens of the session, with `aal2`. */
-async function raise(call: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
-  const { auth } = call;
-  const secret = auth.tokens.issueRefresh(signedIn.userId);
-  const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
-  const raised = await raiseSession(auth, signedIn, method, hashOf(secret), expiresAt);
+type RaisedSession = SignedInUser & Pick<Issued, "methods">;
+
+/** Records that the session has proved a second factor. Its new tokens have `aal2`. */
+async function raise(call: AuthCall, { userId, session }: SignedIn, method: Method): Promise<SessionAnswer> {
+  const { functions, tokens } = call.auth;
+  const secret = tokens.issueRefresh(userId);
+  const values = [
+    userId,
+    session,
+    method,
+    bytes(hashOf(secret)),
+    functions.now(),
+    functions.now(REFRESH_SECONDS * 1000),
+  ];
+  const types = "$1, $2::uuid, $3, $4::bytea, $5::timestamptz, $6::timestamptz";
+  const raised = await functions.change<RaisedSession | null>(`raise_session(${types})`, values);
   if (raised === null) throw problem("session ended");
   const signedInAt = Date.parse(raised.startedAt);
-  return AUTH_SESSION.send(call, { ...raised, session: signedIn.session, signedInAt, secret, read: raised.user });
+  return AUTH_SESSION.send(call, { ...raised, session, signedInAt, secret, read: raised.user });
 }
 
 /** Enables a factor with its first code, or spends a code of an enabled one. */

@@ -2,17 +2,18 @@ import { randomInt } from "node:crypto";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { AccountChanges } from "../../rest-gateway/auth/admin-users.ts";
-import { mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
+import { bytes } from "../../rest-gateway/auth/functions.ts";
+import { type MailData, mailsIn } from "../../rest-gateway/auth/mail/mails.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { findAccount } from "../../rest-gateway/auth/repository.ts";
-import { adminUsersOf, passwordHashOf, requireServiceKey } from "./admin.ts";
+import { adminUsersOf, asOperator, passwordHashOf, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid } from "./problem.ts";
+import { findUserOf } from "./session.ts";
 import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
-import { addInvitation, addToken, findUserOf, type LinkToken } from "./users.ts";
 
 // Links for e-mails, for the service key.
 
@@ -50,14 +51,15 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const verified = isNew && type === "magiclink" ? "signup" : type;
   const { returnTo, application } = destinationIn(call, type === "email_change_new" ? "email_change" : verified);
   const data = { returnTo: returnTo ?? new URL("/", auth.url).href, application: { ...application!, isDirect: true } };
-  // The password of a new user is that of the service key.
-  const owner = isNew && { byOperator: true as const };
-  await addToken(
-    auth,
-    { kind: KINDS[verified], userId: id, data: { ...data, ...owner, ...change } as LinkToken["data"] },
-    { tokenHash: hashOf(token), codeHash: mailsIn(auth).hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
-    client.address,
-  );
+  // The password of a new user is that of the service key: the link needs no proof that the account is that of the recipient.
+  const owner = isNew && { byOperator: true };
+  const functions = asOperator(auth);
+  const values = [
+    ...[KINDS[verified], id, JSON.stringify({ ...data, ...owner, ...change }), bytes(hashOf(token))],
+    ...[bytes(mailsIn(auth).hashOfCode(code)), functions.now(seconds * 1000), client.address || null],
+  ];
+  const types = "$1, $2, $3::jsonb, $4::bytea, $5::bytea, $6::timestamptz, $7::inet";
+  await functions.call(`add_token(${types})`, values);
   const query = new URLSearchParams({ token, type: application!.type, redirect_to: data.returnTo });
   return {
     ...user,
@@ -75,12 +77,14 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   if (!auth.mails?.isOn) throw problem("no mail");
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
-  await addInvitation(auth, id, email, destinationIn(call, "invite"), client.address);
+  const functions = asOperator(auth);
+  const values = [id, email, JSON.stringify(destinationIn(call, "invite")), client.address || null, functions.now()];
+  await functions.call("invite_user($1, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   return user;
 }
 
 /** The new e-mail of a user, as it is stored with its link. Rejects with Problem. */
-async function changeTo({ auth }: AuthCall, sent: string): Promise<LinkToken["data"]> {
+async function changeTo({ auth }: AuthCall, sent: string): Promise<Pick<MailData, "newEmail">> {
   const newEmail = requireEmail(sent);
   if ((await findAccount(auth, newEmail)) !== null) throw problem("email taken");
   return { newEmail };

@@ -1,9 +1,17 @@
 import { valuesOf } from "../../config/declared.ts";
+import type { Database, Call as DatabaseCall } from "../../rest-gateway/auth/functions.ts";
 import type { Form } from "../../rest-gateway/auth/issue.ts";
 import type { PublicUser } from "../../rest-gateway/auth/public-users.ts";
 import { methodsOf } from "../../rest-gateway/auth/session-repository.ts";
 import { SUPABASE_AUTH } from "./settings.ts";
-import { readingUser } from "./users.ts";
+
+/** The call that reads a user, for the round trip of another one. */
+const readingUser = (userId: string | null): DatabaseCall => ({ call: "public_user($1)", values: [userId] });
+
+export function findUserOf({ functions }: Database, userId: string | null): Promise<PublicUser | null> {
+  const { call, values } = readingUser(userId);
+  return functions.call(call, values);
+}
 
 /** Tokens and the user, as the wire has them. */
 export type SessionAnswer = {

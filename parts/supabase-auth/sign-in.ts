@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { problem } from "../../problems/problem.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
+import { textOfId } from "../../rest-gateway/auth/functions.ts";
 import { issue, rotate } from "../../rest-gateway/auth/issue.ts";
 import { loginEmailFault, normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { inOneSentence } from "../../rest-gateway/auth/passwords.ts";
+import { withMissingGrant } from "../../rest-gateway/auth/problem.ts";
 import { signUp as register } from "../../rest-gateway/auth/registration.ts";
 import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import { admitPassword } from "../../rest-gateway/auth/sign-in.ts";
@@ -12,8 +14,7 @@ import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { destinationIn } from "./destination.ts";
 import { invalid, refuseSignUp } from "./problem.ts";
-import { AUTH_SESSION, type SessionAnswer } from "./session.ts";
-import { findUserOf, insertAnonymous } from "./users.ts";
+import { AUTH_SESSION, findUserOf, type SessionAnswer } from "./session.ts";
 
 /**
  * `POST /signup` with an e-mail and a password: creates a user, and signs the user in. With EMAIL_CONFIRM=required the answer is a user
@@ -45,10 +46,18 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
   const name = givenName(metadata) ?? "Anonymous";
   const { address } = client;
   await settle(auth, await reserveRegistration(auth, { address }), true);
-  const id = await insertAnonymous(auth, name, metadata, address).catch(refuseSignUp);
-  const account = (await findAccountOf(auth, id))!;
+  const { functions } = auth;
+  const values = [name, JSON.stringify(metadata), address || null, functions.now()];
+  const creating = functions.call<string | number>(
+    "register_anonymous($1, $2::jsonb, $3::inet, $4::timestamptz)",
+    values,
+  );
+  const id = await creating.catch((error) => refuseSignUp(withMissingGrant(error, NEW_USER)));
+  const account = (await findAccountOf(auth, textOfId(id)))!;
   return issue(call, { account }, { ...AUTH_SESSION, methodsOf: () => ["anonymous"] });
 }
+
+const NEW_USER = "the hook new_user gets name, email and";
 
 type UnconfirmedUser = Readonly<Record<string, unknown>>;
 

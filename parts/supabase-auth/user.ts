@@ -21,8 +21,8 @@ import {
 import { destinationIn } from "./destination.ts";
 import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
+import { findUserOf } from "./session.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
-import { findUserOf, mergeMetadata } from "./users.ts";
 
 /** `GET /user` */
 export const readUser = async (call: AuthCall): Promise<PublicUser> => (await signedInOf(call)).user;
@@ -52,8 +52,9 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
     const max = auth.settings.userMetadataBytes;
-    const merge = mergeMetadata(auth, signedIn.userId, sent.data, max);
-    if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
+    const values = [signedIn.userId, JSON.stringify(sent.data), String(max)];
+    const merging = auth.functions.change<boolean>("merge_user_metadata($1, $2::jsonb, $3::integer)", values);
+    if (!(await merging.catch(refuseRaised))) throw tooLarge(max);
   }
   return (await findUserOf(auth, signedIn.userId)) ?? signedIn.user;
 }
