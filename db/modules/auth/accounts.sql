@@ -1,3 +1,14 @@
+create or replace function auth_private.email_of(user_id auth.user_id) returns text
+language sql stable set search_path = ''
+return (
+  select e.email
+  from auth_private.login_emails as e
+  where e.user_id = email_of.user_id
+    and e.released_at is null);
+
+comment on function auth_private.email_of(auth.user_id) is
+  'The e-mail that an account signs in with; null without one.';
+
 create or replace function auth_private.factor_secrets(user_id auth.user_id) returns json
 language sql stable set search_path = ''
 return (

@@ -286,17 +286,6 @@ end $$;
 comment on function auth_api.end_sign_ins(auth.user_id, inet) is
   'Ends all sign-ins of a user, as sign_out does.';
 
-create or replace function auth_private.email_of(user_id auth.user_id) returns text
-language sql stable set search_path = ''
-return (
-  select e.email
-  from auth_private.login_emails as e
-  where e.user_id = email_of.user_id
-    and e.released_at is null);
-
-comment on function auth_private.email_of(auth.user_id) is
-  'The e-mail that an account signs in with; null without one.';
-
 create or replace function auth_private.described_account(account auth_private.accounts) returns json
 language sql stable set search_path = ''
 return json_build_object(

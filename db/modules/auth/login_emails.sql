@@ -55,11 +55,7 @@ begin
   where a.user_id = set_login_email.user_id
   for no key update;
 
-  select e.email
-  into previous
-  from auth_private.login_emails as e
-  where e.user_id = set_login_email.user_id
-    and e.released_at is null;
+  previous := auth_private.email_of(set_login_email.user_id);
   if previous is null or previous = new_email then return; end if;
 
   update auth_private.login_emails as e
@@ -180,16 +176,6 @@ Changes the name of an account with that of its user, and keeps it if the new on
 columns of the id and the name.
 $$;
 
-create or replace function auth_private.has_email(user_id auth.user_id) returns boolean
-language sql stable set search_path = ''
-return exists (
-  select from auth_private.login_emails as e
-  where e.user_id = has_email.user_id
-    and e.released_at is null);
-
-comment on function auth_private.has_email(auth.user_id) is
-  'Whether an account signs in with an e-mail: an anonymous one does not.';
-
 create or replace function auth_private.upgrade_account(user_id auth.user_id) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -214,7 +200,7 @@ begin
   perform set_config('request.new_email', 'on', true);
   perform auth_private.call_hook('new_email', change_email.user_id, change_email.email);
   perform set_config('request.new_email', '', true);
-  if not auth_private.has_email(change_email.user_id) then
+  if auth_private.email_of(change_email.user_id) is null then
     insert into auth_private.login_emails (user_id, email)
     values (change_email.user_id, change_email.email);
     perform auth_private.upgrade_account(change_email.user_id);
@@ -232,11 +218,7 @@ create or replace function auth_private.request_email(user_id auth.user_id, emai
 returns text
 language plpgsql volatile set search_path = '' as $$
 declare
-  current constant text := (
-    select e.email
-    from auth_private.login_emails as e
-    where e.user_id = request_email.user_id
-      and e.released_at is null);
+  current constant text := auth_private.email_of(request_email.user_id);
 begin
   if request_email.email = current then return 'changed'; end if;
   if not auth.is_email(request_email.email) then return 'malformed'; end if;

@@ -110,7 +110,7 @@ begin
   from auth_private.one_time_tokens as t
   where t.kind = 'confirm'
     and t.expires_at > pending_change.now
-    and (t.data ? 'from' or not auth_private.has_email(t.user_id))
+    and (t.data ? 'from' or auth_private.email_of(t.user_id) is null)
     and (
       auth_private.email_key(t.email) = auth_private.email_key(mail.email)
       or t.user_id = (

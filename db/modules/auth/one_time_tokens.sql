@@ -1,11 +1,7 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_private.signs_in_with(user_id auth.user_id, email text) returns boolean
 language sql stable set search_path = ''
-return exists (
-  select from auth_private.login_emails as e
-  where e.user_id = signs_in_with.user_id
-    and e.email = signs_in_with.email
-    and e.released_at is null);
+return coalesce(auth_private.email_of(user_id) = email, false);
 
 comment on function auth_private.signs_in_with(auth.user_id, text) is 'Whether this is the e-mail of an account.';
 
@@ -225,7 +221,7 @@ $$;
 create or replace function auth_private.take_email(token auth_private.one_time_tokens) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
-  if token.kind <> 'confirm' or not (token.data ? 'from' or not auth_private.has_email(token.user_id)) then
+  if token.kind <> 'confirm' or not (token.data ? 'from' or auth_private.email_of(token.user_id) is null) then
     return;
   end if;
   perform auth_private.act_for(token.user_id);
