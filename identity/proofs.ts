@@ -46,39 +46,21 @@ export function proofsOf(credentials: Credentials, request: IncomingMessage, con
   const { bearer, basic, session, keys } = credentials;
   const proofs: Proof[] = [];
   for (const key of keys) {
-    proofs.push(isOpaqueKey(key) ? new StoredKey(key, "bad key", context) : new SignedKey(key, context));
+    proofs.push(isOpaqueKey(key) ? storedKey(key, "bad key", context) : signedKey(key, context));
   }
   if (bearer !== null) {
-    proofs.push(isOpaqueKey(bearer) ? new StoredKey(bearer, "bad token", context) : new AccessToken(bearer, context));
+    proofs.push(isOpaqueKey(bearer) ? storedKey(bearer, "bad token", context) : accessToken(bearer, context));
   }
-  if (session !== null) proofs.push(new SessionCookie(session, context));
+  if (session !== null) proofs.push(sessionCookie(session, context));
   // Last, so that the password is not hashed if another credential is refused.
-  if (basic !== null) proofs.push(new Password(basic, request, context));
+  if (basic !== null) proofs.push(password(basic, request, context));
   return proofs;
 }
 
 /** A signed token in `Authorization: Bearer`. */
-class AccessToken implements Proof {
-  readonly #token: string;
-  readonly #context: IdentityContext;
-
-  constructor(token: string, context: IdentityContext) {
-    this.#token = token;
-    this.#context = context;
-  }
-
-  knownName(): string | null {
-    return nameOfToken(this.#token, this.#context);
-  }
-
-  caller(sender: Sender): Caller | Promise<Caller> {
-    const caller = verified(() => this.#context.tokens.verify(this.#token), "expired token", "bad token");
-    const current = (found: Caller) => this.#current(found, sender);
-    return caller instanceof Promise ? caller.then(current) : current(caller);
-  }
-
-  #current(caller: Caller, sender: Sender): Caller | Promise<Caller> {
-    const { store } = this.#context;
+function accessToken(token: string, context: IdentityContext): Proof {
+  const { tokens, store } = context;
+  const current = (caller: Caller, sender: Sender): Caller | Promise<Caller> => {
     const { external } = caller;
     if (store !== null && external !== undefined) {
       const linked = store.linked.get(identityKey(external.issuer, external.subject), sender);
@@ -92,128 +74,96 @@ class AccessToken implements Proof {
     if (last && last.epoch < Number(caller.claims.epoch)) store.accounts.delete(sub);
     const state = store.accounts.get(sub, sender);
     return state instanceof Promise ? state.then((found) => requireMatch(caller, found)) : requireMatch(caller, state);
-  }
+  };
+  return {
+    knownName: () => nameOfToken(token, context),
+    caller(sender) {
+      const caller = verified(() => tokens.verify(token), "expired token", "bad token");
+      return caller instanceof Promise ? caller.then((found) => current(found, sender)) : current(caller, sender);
+    },
+  };
 }
 
 /** A signed token that is sent as an API key. */
-class SignedKey implements Proof {
-  readonly #key: string;
-  readonly #context: IdentityContext;
-
-  constructor(key: string, context: IdentityContext) {
-    this.#key = key;
-    this.#context = context;
-  }
-
-  knownName(): string | null {
-    return nameOfToken(this.#key, this.#context);
-  }
-
-  caller(): Caller | Promise<Caller> {
-    return verified(() => this.#context.tokens.verifyKey(this.#key), "expired key", "bad key");
-  }
-}
+const signedKey = (key: string, context: IdentityContext): Proof => ({
+  knownName: () => nameOfToken(key, context),
+  caller: () => verified(() => context.tokens.verifyKey(key), "expired key", "bad key"),
+});
 
 /** A key whose hash is in the database, sent as an API key or as a bearer token. */
-class StoredKey implements Proof {
-  readonly #hash: string;
-  readonly #refusal: "bad key" | "bad token";
-  readonly #context: IdentityContext;
-
-  constructor(key: string, refusal: "bad key" | "bad token", context: IdentityContext) {
-    this.#hash = context.store === null ? "" : hexHashOf(key);
-    this.#refusal = refusal;
-    this.#context = context;
-  }
-
-  knownName(): string | null {
-    const { store } = this.#context;
-    const key = store?.keys.peek(this.#hash);
-    if (!store || !key || key.account?.isDisabled || key.kind === "anon") return null;
-    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= store.clock()) return null;
-    return key.account ? userName(key.account.id) : `key ${key.id}`;
-  }
-
-  caller(sender: Sender): Caller | Promise<Caller> {
-    const { store } = this.#context;
-    if (store === null) throw problem(this.#refusal);
-    const key = store.keys.get(this.#hash, sender);
-    return key instanceof Promise ? key.then((found) => this.#callerOf(found, store)) : this.#callerOf(key, store);
-  }
-
-  #callerOf(key: FoundKey | null, store: IdentityStore): Caller {
-    if (key === null || key.account?.isDisabled) throw problem(this.#refusal);
-    const expiresAt = key.expiresAt === null ? null : Date.parse(key.expiresAt);
-    if (expiresAt !== null && expiresAt <= store.clock()) throw problem("expired key");
-    store.onKeyUsed(key.id);
-    return callerOfRow(key, () => this.#newCaller(key, expiresAt));
-  }
-
-  #newCaller({ kind, account }: FoundKey, expiresAt: number | null): Caller {
-    const credential = { kind: "key", id: this.#hash } as const;
+function storedKey(key: string, refusal: "bad key" | "bad token", { store, anonymousRole }: IdentityContext): Proof {
+  if (store === null) return refused(refusal);
+  const hash = hexHashOf(key);
+  const newCaller = ({ kind, account }: FoundKey, expiresAt: number | null): Caller => {
+    const credential = { kind: "key", id: hash } as const;
     if (account !== null) return { ...callerOfAccount(account, null), expiresAt, credential };
-    const role = kind === "service" ? "service_role" : this.#context.anonymousRole;
+    const role = kind === "service" ? "service_role" : anonymousRole;
     return { role, claims: { role }, expiresAt, refused: null, credential };
-  }
+  };
+  const callerOf = (found: FoundKey | null): Caller => {
+    if (found === null || found.account?.isDisabled) throw problem(refusal);
+    const expiresAt = found.expiresAt === null ? null : Date.parse(found.expiresAt);
+    if (expiresAt !== null && expiresAt <= store.clock()) throw problem("expired key");
+    store.onKeyUsed(found.id);
+    return callerOfRow(found, () => newCaller(found, expiresAt));
+  };
+  return {
+    knownName() {
+      const known = store.keys.peek(hash);
+      if (!known || known.account?.isDisabled || known.kind === "anon") return null;
+      if (known.expiresAt !== null && Date.parse(known.expiresAt) <= store.clock()) return null;
+      return known.account ? userName(known.account.id) : `key ${known.id}`;
+    },
+    caller(sender) {
+      const found = store.keys.get(hash, sender);
+      return found instanceof Promise ? found.then(callerOf) : callerOf(found);
+    },
+  };
 }
 
-class SessionCookie implements Proof {
-  readonly #hash: string;
-  readonly #context: IdentityContext;
-
-  constructor(id: string, context: IdentityContext) {
-    this.#hash = context.store === null ? "" : hexHashOf(id);
-    this.#context = context;
-  }
-
-  knownName(): string | null {
-    const account = this.#context.store?.sessions.peek(this.#hash)?.account;
-    return account ? userName(account.id) : null;
-  }
-
-  caller(sender: Sender): Caller | null | Promise<Caller | null> {
-    const { store, anonymous } = this.#context;
-    // The cookie belongs to another service on the same host.
-    if (store === null) return anonymous;
-    const session = store.sessions.get(this.#hash, sender);
-    const callerOf = (found: Session | null) => this.#callerOf(found, store);
-    return session instanceof Promise ? session.then(callerOf) : callerOf(session);
-  }
-
-  #callerOf(session: Session | null, { clock, sessionIdle }: IdentityStore): Caller | null {
-    if (session === null) return null;
-    return callerOfRow(session, () => ({
+function sessionCookie(id: string, { store, anonymous }: IdentityContext): Proof {
+  // The cookie belongs to another service on the same host.
+  if (store === null) return { knownName: () => null, caller: () => anonymous };
+  const hash = hexHashOf(id);
+  const callerOf = (session: Session | null): Caller | null =>
+    session &&
+    callerOfRow(session, () => ({
       ...callerOfSession(session),
-      expiresAt: Math.min(Date.parse(session.expiresAt), clock() + sessionIdle),
-      credential: { kind: "session", id: this.#hash },
+      expiresAt: Math.min(Date.parse(session.expiresAt), store.clock() + store.sessionIdle),
+      credential: { kind: "session", id: hash },
     }));
-  }
+  return {
+    knownName() {
+      const account = store.sessions.peek(hash)?.account;
+      return account ? userName(account.id) : null;
+    },
+    caller(sender) {
+      const session = store.sessions.get(hash, sender);
+      return session instanceof Promise ? session.then(callerOf) : callerOf(session);
+    },
+  };
 }
 
 /** `Authorization: Basic` */
-class Password implements Proof {
-  readonly #credentials: BasicCredentials;
-  readonly #request: IncomingMessage;
-  readonly #context: IdentityContext;
-
-  constructor(credentials: BasicCredentials, request: IncomingMessage, context: IdentityContext) {
-    this.#credentials = credentials;
-    this.#request = request;
-    this.#context = context;
-  }
-
-  knownName(): string | null {
-    const { store, addressOf } = this.#context;
-    const caller = store?.basic.known(this.#credentials, addressOf(this.#request));
-    return caller ? userName(caller.claims.sub) : null;
-  }
-
-  caller(sender: Sender): Caller | Promise<Caller> {
-    const { store } = this.#context;
-    if (store === null) throw problem("unreadable");
-    return store.basic.callerOf(this.#credentials, sender);
-  }
+function password(credentials: BasicCredentials, request: IncomingMessage, context: IdentityContext): Proof {
+  const { store, addressOf } = context;
+  if (store === null) return refused("unreadable");
+  return {
+    knownName() {
+      const caller = store.basic.known(credentials, addressOf(request));
+      return caller ? userName(caller.claims.sub) : null;
+    },
+    caller: (sender) => store.basic.callerOf(credentials, sender),
+  };
 }
+
+/** A credential of an account, where the database has none. */
+const refused = (reason: "bad key" | "bad token" | "unreadable"): Proof => ({
+  knownName: () => null,
+  caller() {
+    throw problem(reason);
+  },
+});
 
 function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityContext): string | null {
   const caller = tokens.known(token);
