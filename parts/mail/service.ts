@@ -3,13 +3,13 @@ import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
 import { hashOf } from "../../identity/secrets.ts";
 import type { Auth } from "../../rest-gateway/auth/auth.ts";
-import type { Database } from "../../rest-gateway/auth/functions.ts";
+import { type AuthFunctions, bytes, seconds } from "../../rest-gateway/auth/functions.ts";
 import type { CreateMails, MailData, MailSettings, Mails } from "../../rest-gateway/auth/mail/mails.ts";
 import { LINK_PATH } from "../../rest-gateway/auth/pages/paths.ts";
 import { deriveKey } from "../../rest-gateway/auth/secret-box.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type Mail, type MailKind, type MailValues, otpTypeOf } from "./kinds.ts";
-import { beginMail, type DueMail, endMail, handOverMail, listMails, purgeMails } from "./repository.ts";
+import type { DueMail } from "./repository.ts";
 import { transportSettings } from "./settings.ts";
 import { Templates } from "./templates.ts";
 import { createTransport, type Transport } from "./transports.ts";
@@ -23,9 +23,17 @@ const UNKNOWN = "–";
 /** How often an e-mail is tried; tasks.add_mail says the same to the queue. */
 const MAX_ATTEMPTS = 12;
 
+/** Null if it is sent; "too late" if its link is no longer valid. */
+type BegunMail =
+  | null
+  | ({ readonly outcome: "due"; readonly userId: string | number | null; readonly hasHook: boolean } & DueMail)
+  | { readonly outcome: "too late"; readonly kind: MailKind };
+
+type KeptMail = DueMail & { readonly id: string; readonly sentAt: string };
+
 /** E-mails: requests add them in their transaction, and a task sends them. */
 export class MailService {
-  readonly #database: Database;
+  readonly #functions: AuthFunctions;
   readonly settings: MailSettings;
   /** Whether e-mails are sent or kept. */
   readonly isOn: boolean;
@@ -41,7 +49,7 @@ export class MailService {
   /** Throws ConfigError for a template that is not valid. */
   constructor({ settings, functions, folder, hasTasks, secret, url, log }: Parameters<CreateMails>[0]) {
     this.settings = settings;
-    this.#database = { functions };
+    this.#functions = functions;
     const transport = transportSettings(settings);
     this.isOn = hasTasks && transport.mailUrl !== "";
     this.isKept = this.isOn && transport.mailUrl === "keep";
@@ -78,8 +86,9 @@ export class MailService {
   }
 
   /** Deletes what has expired. */
-  purge(): Promise<void> {
-    return purgeMails(this.#database, RETENTION);
+  async purge(): Promise<void> {
+    const values = [this.#functions.now(), seconds(RETENTION)];
+    await this.#functions.call("purge_mails($1::timestamptz, $2::interval)", values);
   }
 
   close(): void {
@@ -88,21 +97,14 @@ export class MailService {
 
   /** The e-mails that are kept, newest first, as they would be sent. */
   async kept(total: number): Promise<readonly (Mail & { readonly sentAt: string })[]> {
-    const mails = await listMails(this.#database, total);
+    const mails = await this.#functions.call<readonly KeptMail[]>("list_mails($1::integer)", [String(total)]);
     return mails.map((mail) => ({ ...this.#render(mail.id, mail), sentAt: mail.sentAt }));
   }
 
   /** Rejects if it is to be tried again. */
   async #run(id: string, attempts: number): Promise<void> {
     const count = (outcome: string) => this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
-    const { mailLinkTtl } = this.settings;
-    const begun = await beginMail(
-      this.#database,
-      id,
-      hashOf(this.#tokenOf(id)),
-      this.hashOfCode(this.#codeOf(id)),
-      mailLinkTtl,
-    );
+    const begun = await this.#begin(id);
     if (begun === null) return;
     const about = { mail: id, kind: begun.kind, attempts };
     if (begun.outcome === "too late") {
@@ -123,15 +125,25 @@ export class MailService {
       this.#log[isLast ? "error" : "warn"]({ ...about, reason }, `an e-mail cannot be sent, and ${outcome}`);
       if (!isLast) throw error;
     }
-    await endMail(this.#database, id, this.#transport === null);
+    const values = [id, String(this.#transport === null), this.#functions.now()];
+    await this.#functions.call("end_mail($1::uuid, $2::boolean, $3::timestamptz)", values);
     if (this.#transport === null)
       this.#log.info({ ...about, url: `${this.#url}/console/mail` }, "an e-mail is kept: the console shows it");
   }
 
-  /** Whether the application sends the e-mail itself. */
+  /** Decides what is sent, and stores the token and the code. */
+  #begin(id: string): Promise<BegunMail> {
+    const hashes = [bytes(hashOf(this.#tokenOf(id))), bytes(this.hashOfCode(this.#codeOf(id)))];
+    const values = [id, ...hashes, this.#functions.now(), seconds(this.settings.mailLinkTtl)];
+    const types = "$1::uuid, $2::bytea, $3::bytea, $4::timestamptz, $5::interval";
+    return this.#functions.call(`begin_mail(${types})`, values);
+  }
+
+  /** Gives the e-mail to the hook send_message. Returns true if the application sends it: it is no longer due then. */
   #handOver(mail: Mail, { data, userId, ...due }: DueMail & { readonly userId: string | number | null }) {
     const values = this.#valuesOf(mail.id, { ...due, data });
-    return handOverMail(this.#database, mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
+    const message = { ...mail, userId, returnTo: data.returnTo ?? null, values };
+    return this.#functions.call<boolean>("hand_over_mail($1::uuid, $2::jsonb)", [mail.id, JSON.stringify(message)]);
   }
 
   #render(id: string, due: DueMail): Mail {
