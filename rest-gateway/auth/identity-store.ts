@@ -8,10 +8,9 @@ import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import type { Sender } from "../../identity/sender.ts";
 import type { Auth } from "./auth.ts";
-import { findKey } from "./keys.ts";
-import { findAccountOfIdentity, findAccountState } from "./repository.ts";
+import { seconds } from "./functions.ts";
+import { findAccountOfIdentity } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
-import { touchSession } from "./session-repository.ts";
 import { signInOnce } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
@@ -38,17 +37,28 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
-    lookUp: (id, sender) => findAccountState(from(sender), id, REVOKED_FOR),
+    lookUp: async (id, sender) => {
+      type Found = Pick<AccountState, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;
+      const { functions } = from(sender);
+      const values = [id, functions.now(-REVOKED_FOR)];
+      const found = await functions.call<Found | null>("account_state($1, $2::timestamptz)", values);
+      return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
+    },
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
-    lookUp: (hash, sender) => findKey(from(sender), Buffer.from(hash, "hex")),
+    lookUp: (hash, sender) => from(sender).functions.call("find_key($1::bytea)", [`\\x${hash}`]),
   });
   const sessions = new LookupCache<Session | null>({
     // Never cached beyond the end of the session.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    lookUp: (hash, sender) => touchSession(from(sender), Buffer.from(hash, "hex")),
+    lookUp(hash, sender) {
+      const { functions } = from(sender);
+      const values = [`\\x${hash}`, functions.now(), seconds(IDLE_SECONDS)];
+      // Postpones the idle timeout.
+      return functions.call("touch_session($1::bytea, $2::timestamptz, $3::interval)", values);
+    },
   });
   const linked = new LookupCache<Account | null>({
     ...forever,

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { FoundKey } from "../../identity/account.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
 import { problem } from "../../problems/problem.ts";
 import type { KeyAnswer } from "./answers.ts";
@@ -48,9 +47,6 @@ export async function deleteKey({ auth, client: { address }, signedIn: { id: use
   if (!isRevoked) throw problem("no such key");
   await noteEvent(auth, { event: "key_revoked", userId, address, detail: { key: id } });
 }
-
-export const findKey = ({ functions }: Database, hash: Buffer): Promise<FoundKey | null> =>
-  functions.call("find_key($1::bytea)", [bytes(hash)]);
 
 /** Stores that keys have been used. */
 export async function useKeys({ functions }: Database, ids: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Account, AccountState, Proof } from "../../identity/account.ts";
+import type { Account, Proof } from "../../identity/account.ts";
 import type { Call, Database } from "./functions.ts";
 import type { ReservedAttempt } from "./throttle.ts";
 
@@ -51,18 +51,6 @@ export const findAccountOfIdentity = (
   issuer: string,
   subject: string,
 ): Promise<Account | null> => functions.call("account_of_identity($1, $2)", [issuer, subject]);
-
-/** `revokedFor` is milliseconds: sessions that were revoked longer ago are left out. */
-export async function findAccountState(
-  { functions }: Database,
-  userId: string,
-  revokedFor: number,
-): Promise<AccountState | null> {
-  type Found = Pick<Account, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;
-  const values = [userId, functions.now(-revokedFor)];
-  const found = await functions.call<Found | null>("account_state($1, $2::timestamptz)", values);
-  return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
-}
 
 export async function noteEvent({ functions }: Database, event: SecurityEvent): Promise<void> {
   await functions.run(noting(event, functions.now()));

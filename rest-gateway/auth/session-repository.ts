@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Account, Session } from "../../identity/account.ts";
+import type { Account } from "../../identity/account.ts";
 import { IDLE_SECONDS } from "../../identity/cookies.ts";
 import type { SessionEntryAnswer } from "./answers.ts";
 import type { Auth } from "./auth.ts";
@@ -132,12 +132,6 @@ export async function rotateToken(
   if (rotated.outcome === "reused") functions.forget(rotated.userId);
   return [rotated, ...results];
 }
-
-/** Postpones the idle timeout of a cookie. Returns null if its session has ended. */
-export const touchSession = ({ functions }: Database, cookieHash: Buffer): Promise<Session | null> =>
-  functions.call("touch_session($1::bytea, $2::timestamptz, $3::interval)", [
-    ...[bytes(cookieHash), functions.now(), seconds(IDLE_SECONDS)],
-  ]);
 
 /** The sessions of a user that have not ended, those that were used last first. */
 export const sessionsOf = ({ functions }: Database, userId: string): Promise<readonly SessionDescription[]> =>
