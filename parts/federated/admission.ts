@@ -8,16 +8,10 @@ import { issueUnlessFactor, SIGNED_IN } from "../../rest-gateway/auth/issue.ts";
 import { keepOnce } from "../../rest-gateway/auth/one-time-values.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
-import type { CodePurpose } from "../../rest-gateway/auth/sign-in-codes.ts";
+import { type CodePurpose, takeCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { type Client, reserveResponse, settle } from "../../rest-gateway/auth/throttle.ts";
 import type { SignInCodeBody } from "./bodies.ts";
-import {
-  accountOfIdentity,
-  type Confirmed,
-  type SealedIdentity,
-  sealIdentity,
-  takeIdentityCode,
-} from "./completion.ts";
+import { accountOfIdentity, type Confirmed, type SealedIdentity, sealIdentity } from "./completion.ts";
 import { isSignInFailure } from "./failure.ts";
 import { linkTo } from "./identities.ts";
 import { type Provider, proofOf } from "./provider.ts";
@@ -54,7 +48,7 @@ async function admitConfirmed(
 export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignInCodeBody>>) {
   const { auth, client, body } = call;
   const services = servicesOf(auth);
-  const confirmed = await takeIdentityCode(services, body.signInCode, "token", body.codeVerifier);
+  const confirmed = await takeCode<Confirmed>(services, body.signInCode, "token", body.codeVerifier);
   return issueUnlessFactor(call, await admitConfirmed(services, confirmed, client), SIGNED_IN);
 }
 
@@ -65,7 +59,7 @@ export async function admitCode(
   verifier: string,
   client: Client,
 ): Promise<AdmittedLogin> {
-  const take = (purpose: CodePurpose) => takeIdentityCode(services, code, purpose, verifier);
+  const take = (purpose: CodePurpose) => takeCode<Confirmed>(services, code, purpose, verifier);
   return admitConfirmed(services, (await take("token")) ?? (await take("link")), client);
 }
 

@@ -8,10 +8,11 @@ import { type Recipient, sendContinuation } from "../../rest-gateway/auth/pages/
 import { askForCode, sendTokens, signInBrowser } from "../../rest-gateway/auth/pages/sign-in.ts";
 import type { Call } from "../../rest-gateway/auth/route.ts";
 import type { AdmittedLogin } from "../../rest-gateway/auth/sign-in.ts";
+import { issueCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { codeUrl, signedInUrl, type Wire } from "../../rest-gateway/auth/wires.ts";
 import { searchOf } from "../../rest-gateway/conventions/parameters.ts";
 import { admit, verifyResponse } from "./admission.ts";
-import { issueIdentityCode, sealIdentity } from "./completion.ts";
+import { type Confirmed, sealIdentity } from "./completion.ts";
 import { signInFailure } from "./failure.ts";
 import { browserOf, FLOW_SECONDS, type Flow, flowKey, isState, setBrowser } from "./flow.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
@@ -104,9 +105,9 @@ async function sendCode(
 ): Promise<void> {
   const { mode, returnTo, challenge, linking } = start;
   const services = servicesOf(to.auth);
-  const confirmed = { provider: settings.name, identity: sealIdentity(services, identity), linking };
+  const confirmed: Confirmed = { provider: settings.name, identity: sealIdentity(services, identity), linking };
   const wire = wireOf(to.auth, start) ?? OWN_WIRE;
-  const code = await issueIdentityCode(services, confirmed, mode as "token" | "link", challenge!);
+  const code = await issueCode(services, confirmed, mode as "token" | "link", challenge!);
   sendContinuation(to, codeUrl(wire, code, returnTo!));
 }
 

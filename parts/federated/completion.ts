@@ -5,13 +5,12 @@ import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { refuseRaised } from "../../rest-gateway/auth/problem.ts";
 import { isSignupOpen } from "../../rest-gateway/auth/registration.ts";
 import { noteEvent } from "../../rest-gateway/auth/repository.ts";
-import { type CodePurpose, issueCode, takeCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import { signInFailure } from "./failure.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 import type { FederatedServices } from "./services.ts";
 
-/** `signIn` is encrypted, and so is readable only by the service. */
-export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };
+/** `signIn` is encrypted, and so is readable only by the service; in base64. */
+export type SealedIdentity = ConfirmedIdentity & { readonly isSealed: true };
 
 /** An identity, and the name of the provider that has confirmed it. */
 export type Confirmed = {
@@ -21,19 +20,17 @@ export type Confirmed = {
   readonly linking?: Linking | undefined;
 };
 
-/** The same in JSON. */
-type Stored = Omit<Confirmed, "identity"> & {
-  readonly identity: Omit<SealedIdentity, "signIn"> & { readonly signIn: string | null };
-};
-
-// Turns an identity that a provider has confirmed into an account, or into a code that a client exchanges for one.
+// Turns an identity that a provider has confirmed into an account.
 
 /** The identity as it is stored. */
 export function sealIdentity({ box }: FederatedServices, identity: ConfirmedIdentity): SealedIdentity {
   const { signIn } = identity;
   const owner = ownerOf(identity.issuer, identity.subject);
-  return { ...identity, signIn: signIn === null ? null : box.seal(signIn, owner) };
+  return { ...identity, signIn: signIn && box.seal(signIn, owner).toString("base64"), isSealed: true };
 }
+
+/** What is sealed, as an argument of the type bytea. */
+export const sealedIn = ({ signIn }: SealedIdentity): string | null => signIn && bytes(Buffer.from(signIn, "base64"));
 
 /**
  * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is created: an e-mail
@@ -56,10 +53,11 @@ export async function accountOfIdentity(
 /** Records a sign-in. Returns null if the identity is not linked to an account. */
 function useIdentity(
   { functions }: FederatedServices,
-  { issuer, subject, email, signIn }: SealedIdentity,
+  identity: SealedIdentity,
   provider: string,
 ): Promise<Account | null> {
-  const values = [issuer, subject, provider, email && normalizedEmail(email), signIn && bytes(signIn), functions.now()];
+  const { issuer, subject, email } = identity;
+  const values = [issuer, subject, provider, email && normalizedEmail(email), sealedIn(identity), functions.now()];
   return functions.call("use_identity($1, $2, $3, $4, $5::bytea, $6::timestamptz)", values);
 }
 
@@ -70,10 +68,10 @@ async function register(
   address: string,
 ): Promise<Account> {
   const { functions, settings } = services;
-  const { issuer, subject, name, email, signIn } = identity;
+  const { issuer, subject, name, email } = identity;
   if (!signUp || !isSignupOpen(settings)) throw signInFailure("sign-up off");
   if (name === null || email === null) throw signInFailure("no e-mail");
-  const values = [issuer, subject, provider, name, normalizedEmail(email), signIn && bytes(signIn)];
+  const values = [issuer, subject, provider, name, normalizedEmail(email), sealedIn(identity)];
   const types = "$1, $2, $3, $4, $5, $6::bytea, $7::inet, $8::timestamptz";
   const outcome = await functions
     .call<"registered" | "linked" | "email taken" | "malformed">(`register_identity(${types})`, [
@@ -86,32 +84,6 @@ async function register(
   const account = await useIdentity(services, identity, provider);
   if (account === null) throw signInFailure("expired", "the account was deleted at the same time");
   return account;
-}
-
-/** A code that the client exchanges with the verifier of `challenge`. */
-export function issueIdentityCode(
-  services: FederatedServices,
-  confirmed: Confirmed,
-  purpose: CodePurpose,
-  challenge: string,
-): Promise<string> {
-  const { signIn, ...identity } = confirmed.identity;
-  const data: Stored = { ...confirmed, identity: { ...identity, signIn: signIn?.toString("base64") ?? null } };
-  return issueCode(services, data, purpose, challenge);
-}
-
-/** The identity of a code. Returns null for a code that is unknown, expired or used, and for another verifier. */
-export async function takeIdentityCode(
-  services: FederatedServices,
-  code: string,
-  purpose: CodePurpose,
-  verifier: string,
-): Promise<Confirmed | null> {
-  const data = await takeCode<Stored>(services, code, purpose, verifier);
-  if (data === null) return null;
-  const { identity, ...confirmed } = data;
-  const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
-  return { ...confirmed, identity: { ...identity, signIn } };
 }
 
 /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */

@@ -3,14 +3,15 @@ import type { Account } from "../../identity/account.ts";
 import { problem } from "../../problems/problem.ts";
 import { isRecent, requireRecentSignIn } from "../../rest-gateway/auth/confirmation.ts";
 import type { LinkedIdentity, Linking } from "../../rest-gateway/auth/federated.ts";
-import { bytes, type Database } from "../../rest-gateway/auth/functions.ts";
+import type { Database } from "../../rest-gateway/auth/functions.ts";
 import { normalizedEmail } from "../../rest-gateway/auth/login-names.ts";
 import { findAccountOf } from "../../rest-gateway/auth/repository.ts";
 import { type Call, currentSignInOf } from "../../rest-gateway/auth/route.ts";
 import type { CurrentSignIn } from "../../rest-gateway/auth/session-repository.ts";
+import { takeCode } from "../../rest-gateway/auth/sign-in-codes.ts";
 import type { Client } from "../../rest-gateway/auth/throttle.ts";
 import type { LinkBody } from "./bodies.ts";
-import { type SealedIdentity, takeIdentityCode } from "./completion.ts";
+import { type Confirmed, type SealedIdentity, sealedIn } from "./completion.ts";
 import { type FederatedServices, servicesOf } from "./services.ts";
 
 /** Identities that one account may have. */
@@ -30,7 +31,7 @@ export async function linkIdentity(call: Call<"account", z.infer<typeof LinkBody
   const { signInCode, codeVerifier, ...confirmation } = body;
   // From then on, the identity signs in.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  const confirmed = await takeIdentityCode(services, signInCode, "link", codeVerifier);
+  const confirmed = await takeCode<Confirmed>(services, signInCode, "link", codeVerifier);
   if (confirmed === null) throw problem("invalid sign-in code");
   const { provider, identity } = confirmed;
   const linked = await link(services, currentSignInOf(signedIn), provider, identity, client.address);
@@ -84,11 +85,12 @@ async function link(
   { functions }: FederatedServices,
   { id: userId, session }: CurrentSignIn,
   provider: string,
-  { issuer, subject, email, signIn }: SealedIdentity,
+  identity: SealedIdentity,
   address: string,
 ): Promise<string | null> {
+  const { issuer, subject, email } = identity;
   const values = [
-    ...[userId, session, issuer, subject, provider, email && normalizedEmail(email), signIn && bytes(signIn)],
+    ...[userId, session, issuer, subject, provider, email && normalizedEmail(email), sealedIn(identity)],
     ...[String(MAX_IDENTITIES), address || null, functions.now()],
   ];
   const types = "$1, $2::uuid, $3, $4, $5, $6, $7::bytea, $8::integer, $9::inet, $10::timestamptz";

@@ -85,7 +85,7 @@ async function providerUrl(
     const issuer = await providers.issuerOf(provider);
     const signIn = userId === null ? null : await takeSignIn(services, userId, issuer);
     const flow = flows.create();
-    const url = await provider.logout(signIn, flow);
+    const url = (await provider.logout?.(signIn, flow)) ?? null;
     // Not bound to a browser: the response of the provider only makes the browser continue at an allowed URL.
     const key = flowKey(flow.state, "", name);
     if (url !== null) await keepOnce(auth, "logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
@@ -104,7 +104,7 @@ async function signedOutAtProvider(to: Recipient, provider: Provider, state: str
   const kept = key && (await takeOnce<{ readonly returnTo: string | null }>(to.auth, "logout", key));
   if (kept !== null) {
     try {
-      await provider.finishLogout(query, flows.of(state));
+      await provider.finishLogout?.(query, flows.of(state));
     } catch (error) {
       if (!isSignInFailure(error)) throw error;
       log.warn({ provider: provider.settings.name, detail: error.more.detail }, "a sign-out was not confirmed");

@@ -33,9 +33,9 @@ export type Provider = {
   /** The identity in an ID token; only of providers that issue them. */
   finishIdToken?(token: SentIdToken): Promise<ConfirmedIdentity>;
   /** The URL at the provider that ends a sign-in there; null if the provider has none. */
-  logout(signIn: string | null, flow: Flow): Promise<string | null>;
-  /** Checks the response to a sign-out. */
-  finishLogout(query: string, flow: Flow): Promise<void>;
+  logout?(signIn: string | null, flow: Flow): Promise<string | null>;
+  /** Checks the response to a sign-out, if it has contents. */
+  finishLogout?(query: string, flow: Flow): Promise<void>;
 };
 
 /** `urlOf(context, settings, "callback")` → `https://api.example.com/auth/oidc/acme/callback` */

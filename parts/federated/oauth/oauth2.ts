@@ -49,12 +49,6 @@ export class OAuth2Provider implements Provider {
     });
   }
 
-  async logout(): Promise<null> {
-    return null;
-  }
-
-  async finishLogout(): Promise<void> {}
-
   async #profile(accessToken: string): Promise<unknown> {
     const url = new URL(this.settings.userinfoUrl);
     const headers = new Headers({ accept: "application/json" });

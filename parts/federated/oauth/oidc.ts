@@ -95,9 +95,6 @@ export class OidcProvider implements Provider {
     });
   }
 
-  /** The response has no contents. */
-  async finishLogout(): Promise<void> {}
-
   /** Many providers send only the subject in the ID token; the rest is at the userinfo endpoint, for the same subject. */
   async #completed(
     configuration: oauth.Configuration,
