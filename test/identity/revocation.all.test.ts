@@ -6,7 +6,6 @@ import { createTestDatabase } from "../support/database.ts";
 import { DEMO } from "../support/demo.ts";
 import { connect } from "../support/graphql-client.ts";
 import { JWT_SECRET, limitsIn, readTestConfig, startTestService, type TestService } from "../support/service.ts";
-import { appCode } from "../support/totp.ts";
 import { POLL } from "../support/until.ts";
 import { act, credentialsOf, DONE, INTERFACES, KINDS, type Kind, PASSWORD, REFUSED } from "./support.ts";
 
@@ -181,29 +180,6 @@ describe("when a refresh token is used a second time", () => {
     for (const end of closed) expect(await end).toMatchObject({ code: 4403 });
     for (const { staying } of open) expect(await staying.run("{ me { id } }")).toEqual({ data: { me: { id: "1" } } });
   });
-});
-
-test("an enabled second factor ends all sign-ins but its own, in every process and on every interface", async () => {
-  const post = async (path: string, headers: Readonly<Record<string, string>>, body?: object) => {
-    const all = { ...headers, ...(body && { "content-type": "application/json" }) };
-    const response = await fetch(`${first.url}${path}`, { method: "POST", headers: all, body: JSON.stringify(body) });
-    return (await response.json()) as any;
-  };
-  const signIn = async () => {
-    const { accessToken } = await post("/auth/login", {}, { username: "ada", password: PASSWORD });
-    return { authorization: `Bearer ${accessToken}` };
-  };
-  const [own, other] = [await signIn(), await signIn()];
-  const [session, basic] = [await credentialsOf("session", first, 1), await credentialsOf("Basic", first, 1)];
-  const credentials = { own, other, session, basic };
-  const valid = { own: ALL_DONE, other: ALL_DONE, session: ALL_DONE, basic: ALL_DONE };
-  for (let turn = 0; turn < 2; turn++) expect(await eachEverywhere(credentials)).toEqual(valid);
-  const { secret } = await post("/api/mfa/enable", own);
-  await post(`/api/mfa/verify?code=${appCode(secret, Date.now())}`, own);
-  const ended = { own: ALL_DONE, other: ALL_REFUSED, session: ALL_REFUSED };
-  await expect.poll(() => eachEverywhere({ own, other, session }), SOON).toEqual(ended);
-  await expect.poll(() => act(second, "/users", basic), SOON).toBe(401);
-  await sql("delete from auth_private.factors");
 });
 
 test("a key whose expiry is set to now has expired", async () => {

@@ -117,16 +117,6 @@ test("without MFA_KEY, keys are derived from the JWT secret", () => {
 describe("backup codes", () => {
   const codes = new BackupCodes(deriveKey(SECRET, "backup codes"));
 
-  test("are ten codes of eight unambiguous characters, each with a keyed hash", () => {
-    const made = codes.make("1");
-    expect([made.codes.length, made.hashes.length]).toEqual([10, 10]);
-    for (const [i, code] of made.codes.entries()) {
-      expect(code).toMatch(/^[ABCDEFGHJKLMNPQRSTUVWXYZ23456789]{8}$/);
-      expect(codes.hashesOf(code, "1")).toEqual([made.hashes[i]]);
-      expect(made.hashes[i]).toHaveLength(32);
-    }
-  });
-
   test("use all characters equally often", () => {
     const signs = Array.from({ length: 400 }, () => codes.make("1").codes.join("")).join("");
     const counts = new Map<string, number>();

@@ -3,7 +3,7 @@ import { networkAround } from "../../../rest-gateway/auth/device.ts";
 import { connect } from "../../support/graphql-client.ts";
 import { useService } from "../../support/http-client.ts";
 import { POLL } from "../../support/until.ts";
-import { SessionClient, signedIn } from "./session-client.ts";
+import { ADA, SessionClient, signedIn } from "./session-client.ts";
 
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const PASSWORD = "Correct-Horse-7!";
@@ -32,18 +32,6 @@ const listed = async (headers: Record<string, string>) => (await send("/auth/ses
 const end = (id: string, headers: Record<string, string>) =>
   send(`/auth/sessions/${id}`, { method: "DELETE", headers });
 const me = (headers: Record<string, string>) => send("/auth/me", { headers });
-
-const ADA = {
-  id: 1,
-  name: "Ada Lovelace",
-  username: "ada",
-  email: "ada@example.com",
-  emailConfirmed: false,
-  role: "authenticated",
-  permissions: [],
-  mfaEnabled: false,
-  hasPassword: true,
-};
 
 test("GET /auth/sessions lists where the user is signed in", async () => {
   const own = await login();

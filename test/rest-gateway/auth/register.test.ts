@@ -129,16 +129,6 @@ describe("POST /auth/register", () => {
       (await sendJson(client, "/auth/login", { username, password: PASSWORD })).status;
     expect([await statusOf(email), await statusOf("moved@test.example")]).toEqual([200, 401]);
   });
-
-  test("does not accept a role", async () => {
-    const body = { ...dora, email: "gil@test.example", username: "gil", role: "admin", permissions: ["all"], id: 1 };
-    const { json } = await register(body);
-    const rows = await client.sql(
-      "select role, permissions from auth_private.accounts where user_id = $1",
-      json.user.id,
-    );
-    expect(rows).toEqual([{ role: "authenticated", permissions: [] }]);
-  });
 });
 
 test("registrations over the limit of an IP address are 429 with Retry-After, at POST /users too", async () => {

@@ -2,6 +2,19 @@ import type { Client, Reply } from "../../support/http-client.ts";
 
 export const PASSWORD = "Correct-Horse-7!";
 
+/** The user ada, as sign-ins return it. */
+export const ADA = {
+  id: 1,
+  name: "Ada Lovelace",
+  username: "ada",
+  email: "ada@example.com",
+  emailConfirmed: false,
+  role: "authenticated",
+  permissions: [],
+  mfaEnabled: false,
+  hasPassword: true,
+};
+
 /** A browser with a session: it stores the cookie and sends it. */
 export class SessionClient {
   readonly #client: Client;

@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 import { samples } from "../../support/samples.ts";
-import { startTestService } from "../../support/service.ts";
-import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
+import { ADA, failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 
 const COOKIE = /^SESSION=([A-Za-z0-9_-]{43}); Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=1800$/;
 const ENDED = "SESSION=; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=0";
@@ -13,18 +12,6 @@ const NO_COOKIE = [401, "AUTH_REQUIRED", "login required: sign in at POST /api/a
 const WRONG = [401, "AUTH_REQUIRED", "wrong username or password"];
 /** Longer than a session counts as seen without a word to the database, and than its end takes to be heard of. */
 const SOON = { timeout: 120_000, interval: 20 };
-
-const ADA = {
-  id: 1,
-  name: "Ada Lovelace",
-  username: "ada",
-  email: "ada@example.com",
-  emailConfirmed: false,
-  role: "authenticated",
-  permissions: [],
-  mfaEnabled: false,
-  hasPassword: true,
-};
 
 const client = useService({ GRAPHQL_DOCUMENTS: "none" });
 const { send, sql, service } = client;
@@ -192,29 +179,6 @@ describe("GET /api/auth/me", () => {
   });
 });
 
-test.each([
-  ["the account is disabled", "update auth_private.accounts set disabled_at = now() where user_id = 2"],
-  ["the role changes", "update auth_private.accounts set role = 'admin' where user_id = 2"],
-  ["the password changes", "update auth_private.accounts set password_hash = password_hash || 'x' where user_id = 2"],
-  ["the account is gone", "delete from auth_private.accounts where user_id = 2"],
-])("a session ends when %s", async (_what, text) => {
-  const browser = await signedIn(client, "bob");
-  const [account] = await sql("select to_jsonb(a) as account from auth_private.accounts as a where user_id = 2");
-  await sql(text);
-  try {
-    await expect.poll(async () => (await browser.me()).status, SOON).toBe(401);
-  } finally {
-    await sql("delete from auth_private.accounts where user_id = 2");
-    const restore =
-      "insert into auth_private.accounts select * from jsonb_populate_record(null::auth_private.accounts, $1)";
-    await sql(restore, account!.account);
-    await sql(
-      `insert into auth_private.login_emails (user_id, email) select id, email from users where id = 2
-       on conflict do nothing`,
-    );
-  }
-});
-
 test("a session stays when the username changes, or the rights are set as they are", async () => {
   const browser = await signedIn(client, "bob");
   await sql(
@@ -225,27 +189,6 @@ test("a session stays when the username changes, or the rights are set as they a
     { username: "kahn", epoch: (await sql("select epoch from auth_private.sessions where user_id = 2"))[0]!.epoch },
   ]);
   await sql("update auth_private.accounts set username = 'bob' where user_id = 2");
-});
-
-test("a session is valid in every process, and ends in all of them", async () => {
-  const other = await startTestService({}, service().database);
-  try {
-    const me = async (url: string, cookie: string) =>
-      (await fetch(`${url}/api/auth/me`, { headers: { cookie } })).status;
-    const urls = [service().url, other.url];
-    const statuses = (cookie: string) => Promise.all(urls.map((url) => me(url, cookie)));
-    const first = await signedIn(client, "ada");
-    const { cookie } = first;
-    expect(await statuses(cookie)).toEqual([200, 200]);
-    const second = await signedIn(client, "ada");
-    await expect.poll(() => statuses(cookie), SOON).toEqual([401, 401]);
-    expect(await statuses(second.cookie)).toEqual([200, 200]);
-    const ended = second.cookie;
-    await second.send("POST /api/auth/logout");
-    await expect.poll(() => statuses(ended), SOON).toEqual([401, 401]);
-  } finally {
-    await other.service.stop();
-  }
 });
 
 test("logins and logouts are recorded as events", async () => {
