@@ -92,12 +92,6 @@ describe("a response is refused", () => {
     expect([outcomeOf(page), hasSession(page)]).toEqual([NOT_SIGNED_IN, false]);
   };
 
-  test("that was used before", async () => {
-    const callback = await client.respond(browser);
-    expect((await browser.request(callback)).status).toBe(200);
-    await refused(callback);
-  });
-
   test("that arrives twice at once, but for one of them", async () => {
     const callback = await client.respond(browser);
     const pages = await Promise.all([1, 2, 3, 4].map(() => browser.request(callback)));

@@ -34,23 +34,6 @@ describe("supabase.auth by e-mail", () => {
     expect(failureOf(await signIn(code))).toEqual([403, "otp_expired"]);
   });
 
-  test("signs in with the token of the link, once", async () => {
-    const { email, id } = await newUser();
-    const { token } = await codeFor(email);
-    const signIn = () => client().auth.verifyOtp({ token_hash: token, type: "magiclink" });
-    expect((await signIn()).data.user!.id).toBe(id);
-    expect(failureOf(await signIn())).toEqual([403, "otp_expired"]);
-  });
-
-  test("a code is no longer valid after five wrong ones", async () => {
-    const { email } = await newUser();
-    const { code } = await codeFor(email);
-    const signIn = (token: string) => client().auth.verifyOtp({ email, token, type: "email" });
-    for (let i = 0; i < 5; i++) expect(failureOf(await signIn(wrong(code)))).toEqual([403, "otp_expired"]);
-    expect(failureOf(await signIn(code))).toEqual([403, "otp_expired"]);
-    await sql("delete from auth_private.attempts");
-  });
-
   test("the e-mail does not replace the second factor", async () => {
     const { client: own, email } = await newUser();
     await sql(

@@ -206,13 +206,6 @@ const me = async (key: string) => {
 const soon = { timeout: 120_000, interval: 50 };
 
 describe("a key", () => {
-  test("authenticates its user on every interface", async () => {
-    const { key } = await create();
-    expect(await statusesWith(key)).toEqual(all(200));
-    expect((await api(`/tasks?api_key=${key}`)).status).toBe(200);
-    expect(await me(key)).toBe("1");
-  });
-
   test("that is revoked is 401, on every interface", async () => {
     const { id, key } = await create();
     expect(await statusesWith(key)).toEqual(all(200));

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../support/graphql-client.ts";
+import { send } from "../../support/http-client.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
-import { failureOf, SessionClient } from "./session-client.ts";
+import { failureOf, signedIn } from "./session-client.ts";
 
 const { service, api, failure, enrol, login, codeOf, signIn, sql } = useFactors({ GRAPHQL_DOCUMENTS: "any" });
 
@@ -27,17 +28,7 @@ async function enable(headers: Readonly<Record<string, string>>): Promise<string
   return json.secret;
 }
 
-const newBrowser = async () => {
-  const send = async (path: string, { method = "GET", ...more }: RequestInit = {}) => {
-    const response = await fetch(service().url + path, { method, ...more });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, text, json: text === "" ? null : JSON.parse(text) };
-  };
-  const browser = new SessionClient({ send } as never);
-  const { status, text } = await browser.login("ada");
-  if (status !== 200) throw new Error(text);
-  return browser;
-};
+const newBrowser = () => signedIn({ send: (path, sent) => send(service().url + path, sent) }, "ada");
 
 describe("enabling a second factor with a token", () => {
   test("ends all other tokens and the session of the user at once", async () => {

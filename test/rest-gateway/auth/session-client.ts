@@ -17,11 +17,11 @@ export const ADA = {
 
 /** A browser with a session: it stores the cookie and sends it. */
 export class SessionClient {
-  readonly #client: Client;
+  readonly #client: Pick<Client, "send">;
   /** `SESSION=…`, or "" without a session. */
   cookie = "";
 
-  constructor(client: Client) {
+  constructor(client: Pick<Client, "send">) {
     this.#client = client;
   }
 
@@ -57,7 +57,7 @@ export class SessionClient {
 }
 
 /** Signs in, and returns the browser. */
-export async function signedIn(client: Client, username: string): Promise<SessionClient> {
+export async function signedIn(client: Pick<Client, "send">, username: string): Promise<SessionClient> {
   const browser = new SessionClient(client);
   const { status, text } = await browser.login(username);
   if (status !== 200) throw new Error(`${username} can't sign in: ${status} ${text}`);
