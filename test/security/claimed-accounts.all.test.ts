@@ -6,6 +6,7 @@ import { type Client, useService } from "../support/http-client.ts";
 import { sendJson } from "../support/json.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { appCode } from "../support/totp.ts";
+import { visit } from "../support/visit.ts";
 import { WebClient } from "../support/web-client.ts";
 
 // A person creates an account for the e-mail of another one, and waits until its owner signs in to it.
@@ -187,15 +188,10 @@ describe("a second factor that another person has enabled before the e-mail was 
   test("ends with the form of the page that resets the password, whose field for the code may be empty", async () => {
     const { email } = await withFactor("totp");
     const token = await resetToken(email);
-    const page = await claim.send(`/auth/link?token=${token}`, { headers: { accept: "text/html" } });
+    const page = await visit(claim, `/auth/link?token=${token}`);
     expect(/<input id="code"[^>]*>/.exec(page.text)![0]).not.toContain("required");
-    const { status, headers } = await claim.send("/auth/link", {
-      method: "POST",
-      redirect: "manual",
-      headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
-      body: new URLSearchParams({ token, password: OWN, code: "" }).toString(),
-    });
-    expect([status, headers.get("location")]).toEqual([303, "/auth/done?of=reset"]);
+    const { status, location } = await visit(claim, "/auth/link", { token, password: OWN, code: "" });
+    expect([status, location]).toEqual([303, "/auth/done?of=reset"]);
     expect(await login(claim, email, OWN)).toBe(200);
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Client, useService } from "../support/http-client.ts";
 import { sendJson } from "../support/json.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
+import { visit } from "../support/visit.ts";
 
 // A person has the service send a confirmation to the address of another one, who has no account, and presses the link. It proves whose the
 // mailbox is, and not whose the account: the other person gets nothing by it.
@@ -69,12 +70,10 @@ async function confirm(client: Client, body: object, headers = {}) {
 const login = async (client: Client, username: string, password: string) =>
   (await sendJson(client, "/auth/login", { username, password })).status;
 const page = (client: Client, { token }: { readonly token: string }, headers = {}) =>
-  client.send(`/auth/link?token=${token}`, { headers: { accept: "text/html", ...headers } });
+  visit(client, `/auth/link?token=${token}`, null, headers);
 async function press(client: Client, { token }: { readonly token: string }, fields = {}, headers = {}) {
-  const sent = { "content-type": "application/x-www-form-urlencoded", accept: "text/html", ...headers };
-  const body = new URLSearchParams({ token, ...fields }).toString();
-  const answer = await client.send("/auth/link", { method: "POST", redirect: "manual", headers: sent, body });
-  return [answer.status, answer.headers.get("location")];
+  const { status, location } = await visit(client, "/auth/link", { token, ...fields }, headers);
+  return [status, location];
 }
 const fieldsOf = (text: string) => [...text.matchAll(/<(?:input|button)[^>]* name="(\w+)"/g)].map(([, name]) => name);
 
@@ -208,15 +207,7 @@ describe.each(EACH)(
     test("moves it with one click in the browser that is signed in to the account", async () => {
       const email = address("moved");
       const { link, previous } = await otherUser(client, email);
-      const { headers } = await client.send("/auth/sign-in", {
-        ...{ method: "POST", redirect: "manual" },
-        headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
-        body: new URLSearchParams({ username: previous!, password: THEIRS }).toString(),
-      });
-      const cookie = headers
-        .getSetCookie()
-        .map((set) => set.split(";", 1)[0]!)
-        .find((set) => set.startsWith("SESSION="))!;
+      const { cookie } = await visit(client, "/auth/sign-in", { username: previous!, password: THEIRS });
       expect(fieldsOf((await page(client, link, { cookie })).text)).toEqual(["token"]);
       expect(await press(client, link, {}, { cookie })).toEqual([303, "/auth/done?of=confirmed"]);
       expect(await login(client, email, THEIRS)).toBe(200);

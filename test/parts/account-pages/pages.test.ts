@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../../db/cluster/embedded.ts";
-import { type Client, useService } from "../../support/http-client.ts";
+import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { type Fields, visit } from "../../support/visit.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const server = await startMailServer();
@@ -28,20 +29,6 @@ const PATHS = [
   "/auth/confirm-e-mail",
 ];
 
-type Fields = Readonly<Record<string, string>>;
-/** A request of a browser, whose redirects are not followed. */
-async function visit(at: Client, path: string, fields: Fields | null = null, headers: Fields = {}) {
-  const { url } = at.service();
-  const response = await fetch(url + path, {
-    redirect: "manual",
-    headers: { accept: "text/html", ...(fields && { origin: url }), ...headers },
-    ...(fields && { method: "POST", body: new URLSearchParams(fields) }),
-  });
-  const cookies = response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]!);
-  const { status, headers: sent } = response;
-  return { status, text: await response.text(), headers: sent, location: sent.get("location"), cookies };
-}
-
 let count = 0;
 async function newUser() {
   const email = `hal${++count}@test.example`;
@@ -51,9 +38,8 @@ async function newUser() {
 
 /** The cookie of a new session, and the token of its forms. */
 async function signIn(username: string) {
-  const { status, cookies } = await visit(client, "/auth/sign-in", { username, password: PASSWORD });
+  const { status, cookie } = await visit(client, "/auth/sign-in", { username, password: PASSWORD });
   expect(status).toBe(303);
-  const cookie = cookies.find((each) => each.startsWith("SESSION="))!;
   const { text } = await visit(client, "/auth/account", null, { cookie });
   return { cookie, csrf: /name="csrf" value="([^"]+)"/.exec(text)![1]! };
 }

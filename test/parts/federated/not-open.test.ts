@@ -5,21 +5,11 @@ import { expect, test } from "vitest";
 import { outcomeOf } from "../../../cli/command.ts";
 import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
+import { visit } from "../../support/visit.ts";
 
 const PARTS = "-federated";
-const { service, api, signIn, enrol, codeOf, sql } = useFactors({ PARTS });
-
-/** Sends a form, or opens a page, as a browser does. */
-async function visit(path: string, fields: Readonly<Record<string, string>> | null = null, cookie = "") {
-  const { url } = service();
-  const response = await fetch(url + path, {
-    redirect: "manual",
-    headers: { accept: "text/html", cookie, ...(fields && { origin: url }) },
-    ...(fields && { method: "POST", body: new URLSearchParams(fields) }),
-  });
-  return { status: response.status, text: await response.text(), cookies: response.headers.getSetCookie() };
-}
-const cookieIn = (cookies: readonly string[]) => cookies.find((each) => each.startsWith("SESSION="))!.split(";")[0]!;
+const client = useFactors({ PARTS });
+const { service, api, signIn, enrol, codeOf, sql } = client;
 
 const entriesOf = (entry: object) => {
   const file = join(mkdtempSync(join(tmpdir(), "providers-")), "providers.json");
@@ -86,15 +76,14 @@ test("the pages have no providers and no identities, and a form of one is refuse
   await sql(
     "insert into auth_private.identities (user_id, issuer, subject, provider, linked_at) values (1, 'https://acme.example', 'a', 'acme', now())",
   );
-  const page = await visit("/auth/sign-in");
+  const page = await visit(client, "/auth/sign-in");
   expect([page.status, page.text.includes("Continue with")]).toEqual([200, false]);
-  const { cookies } = await visit("/auth/sign-in", { username: "ada@example.com", password: PASSWORD });
-  const cookie = cookieIn(cookies);
-  const { text } = await visit("/auth/account", null, cookie);
+  const { cookie } = await visit(client, "/auth/sign-in", { username: "ada@example.com", password: PASSWORD });
+  const { text } = await visit(client, "/auth/account", null, { cookie });
   expect([text.includes("API keys"), text.includes("Linked identities")]).toEqual([true, false]);
   const csrf = /name="csrf" value="([^"]+)"/.exec(text)![1]!;
   const statusOf = async (path: string, fields: Readonly<Record<string, string>>) =>
-    (await visit(path, { csrf, ...fields }, cookie)).status;
+    (await visit(client, path, { csrf, ...fields }, { cookie })).status;
   const [identity] = await sql("select id from auth_private.identities where user_id = 1");
   expect(await statusOf("/auth/account/identities", { provider: "acme" })).toBe(404);
   expect(await statusOf("/auth/account/identities", { signInCode: "a" })).toBe(401);
@@ -103,11 +92,11 @@ test("the pages have no providers and no identities, and a form of one is refuse
 
 test("a sign-in in a browser asks for the second factor, and a challenge that is over says what to do", async () => {
   const { secret } = await enrol("bob");
-  const { text } = await visit("/auth/sign-in", { username: "bob@example.com", password: PASSWORD });
+  const { text } = await visit(client, "/auth/sign-in", { username: "bob@example.com", password: PASSWORD });
   const challenge = /name="challenge" value="([^"]+)"/.exec(text)![1]!;
   const form = { challenge, kinds: "totp", code: codeOf(secret, 1) };
-  const signedIn = await visit("/auth/sign-in/code", form);
-  expect([signedIn.status, cookieIn(signedIn.cookies)]).toEqual([303, expect.stringMatching(/^SESSION=./)]);
-  const late = await visit("/auth/sign-in/code", { ...form, challenge: "of another service" });
+  const signedIn = await visit(client, "/auth/sign-in/code", form);
+  expect([signedIn.status, signedIn.cookie]).toEqual([303, expect.stringMatching(/^SESSION=./)]);
+  const late = await visit(client, "/auth/sign-in/code", { ...form, challenge: "of another service" });
   expect([late.status, late.text]).toEqual([401, expect.stringContaining("Start again, and finish within 10 minutes")]);
 });

@@ -2,9 +2,11 @@ import { expect, test } from "vitest";
 import { outcomeOf } from "../../../cli/command.ts";
 import { doctor } from "../../../parts/advisor/doctor/doctor.ts";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
+import { visit } from "../../support/visit.ts";
 
 const PARTS = "-mail";
-const { service, api, signIn, sql } = useFactors({ PARTS });
+const client = useFactors({ PARTS });
+const { service, api, signIn, sql } = client;
 
 test.each([
   ["EMAIL_CONFIRM", "required"],
@@ -45,18 +47,11 @@ test("users sign up, sign in and change their e-mail, and no e-mail is added", a
 });
 
 test("a sign-out on a page continues at the sign-in: there is no page that says what has happened", async () => {
-  const send = (path: string, fields?: Record<string, string>, cookie = "") =>
-    fetch(service().url + path, {
-      ...(fields && { method: "POST", body: new URLSearchParams(fields) }),
-      headers: { accept: "text/html", origin: service().url, "sec-fetch-site": "same-origin", cookie },
-      redirect: "manual",
-    });
-  const signedIn = await send("/auth/sign-in", { username: "ada", password: PASSWORD });
-  const cookie = signedIn.headers.getSetCookie()[0]!.split(";", 1)[0]!;
-  const page = await (await send("/auth/account", undefined, cookie)).text();
-  const [, csrf] = /name="csrf" value="([^"]+)"/.exec(page)!;
-  const { status, headers } = await send("/auth/sign-out", { csrf: csrf! }, cookie);
-  expect([status, headers.get("location")]).toEqual([303, "/auth/sign-in"]);
+  const { cookie } = await visit(client, "/auth/sign-in", { username: "ada", password: PASSWORD });
+  const { text } = await visit(client, "/auth/account", null, { cookie });
+  const [, csrf] = /name="csrf" value="([^"]+)"/.exec(text)!;
+  const { status, location } = await visit(client, "/auth/sign-out", { csrf: csrf! }, { cookie });
+  expect([status, location]).toEqual([303, "/auth/sign-in"]);
 });
 
 test("/auth/v1 and the pages say that no e-mails are sent", async () => {
@@ -70,8 +65,8 @@ test("/auth/v1 and the pages say that no e-mails are sent", async () => {
   expect(await answerOf("POST /auth/v1/resend", { type: "signup", email: "ada@example.com" })).toEqual(none);
   const code = { type: "email", email: "ada@example.com", token: "123456" };
   expect(await answerOf("POST /auth/v1/verify", code)).toEqual(none);
-  const page = await (await fetch(`${service().url}/auth/sign-in`, { headers: { accept: "text/html" } })).text();
-  expect([page.includes("Password"), page.includes("without a password")]).toEqual([true, false]);
+  const { text } = await visit(client, "/auth/sign-in");
+  expect([text.includes("Password"), text.includes("without a password")]).toEqual([true, false]);
   for (const path of ["/auth/forgot-password", "/auth/sign-in/e-mail"])
-    expect((await fetch(service().url + path, { headers: { accept: "text/html" } })).status).toBe(503);
+    expect((await visit(client, path)).status).toBe(503);
 });

@@ -4,6 +4,7 @@ import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
 import { appCode } from "../../support/totp.ts";
+import { visit } from "../../support/visit.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 const MAIL_LIMITS = { mailsPerRecipient: 1000, mailsPerAddress: 1000 };
@@ -39,13 +40,7 @@ async function received(path: string, email: string, more: object = {}) {
   return { ...linkIn(mail), code, mail };
 }
 
-const sendForm = (fields: Record<string, string>) =>
-  client.send("/auth/link", {
-    method: "POST",
-    redirect: "manual",
-    headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
-    body: new URLSearchParams(fields).toString(),
-  });
+const sendForm = (fields: Record<string, string>) => visit(client, "/auth/link", fields);
 
 /** Enables a second factor, and returns its backup codes. */
 async function enableFactor(headers: Record<string, string>): Promise<string[]> {
@@ -59,7 +54,7 @@ describe("a link to sign in", () => {
   test("returns tokens once, and shows the page before", async () => {
     const { email, id } = await newUser();
     const { url, token } = await received("/auth/login/mail", email);
-    const page = await client.send(url.slice(client.service().url.length), { headers: { accept: "text/html" } });
+    const page = await visit(client, url.slice(client.service().url.length));
     expect(page.text).toContain(`Sign in as ${email.replace("@", "@")} in this browser.`);
     const { status, json } = await post("/auth/login/link", { token });
     expect([status, json]).toEqual([200, expect.objectContaining({ tokenType: "Bearer", user: expect.anything() })]);
@@ -87,9 +82,8 @@ describe("a link to sign in", () => {
   test("sets the cookie of a session in a browser, and continues", async () => {
     const { email } = await newUser();
     const { token } = await received("/auth/login/mail", email, { returnTo: "/app" });
-    const { status, headers } = await sendForm({ token });
-    expect([status, headers.get("location")]).toEqual([303, "/app"]);
-    const cookie = headers.get("set-cookie")!.split(";")[0]!;
+    const { status, location, cookie } = await sendForm({ token });
+    expect([status, location]).toEqual([303, "/app"]);
     expect((await client.send("/api/auth/me", { headers: { cookie } })).status).toBe(200);
     expect((await sendForm({ token })).status).toBe(401);
   });
@@ -105,15 +99,10 @@ describe("a link to sign in", () => {
 
     const other = await received("/auth/login/mail", email);
     const page = await sendForm({ token: other.token });
-    expect([page.status, page.headers.get("set-cookie")]).toEqual([200, null]);
+    expect([page.status, page.cookies]).toEqual([200, []]);
     const [, challenge = ""] = /name="challenge" value="([^"]+)"/.exec(page.text) ?? [];
-    const done = await client.send("/auth/sign-in/code", {
-      method: "POST",
-      redirect: "manual",
-      headers: { "content-type": "application/x-www-form-urlencoded" },
-      body: new URLSearchParams({ challenge, code: second! }).toString(),
-    });
-    expect([done.status, done.headers.get("set-cookie")]).toEqual([303, expect.stringContaining("SESSION=")]);
+    const done = await visit(client, "/auth/sign-in/code", { challenge, code: second! });
+    expect([done.status, done.cookie]).toEqual([303, expect.stringMatching(/^SESSION=./)]);
   });
 
   test("of an e-mail that was not confirmed ends nothing of an account whose second factor is not proved", async () => {
@@ -242,8 +231,8 @@ describe("confirmation of an e-mail", () => {
     const { token } = await received("/auth/confirm/send", email);
     await client.send(`/auth/link?token=${token}`);
     expect(await confirmedAt(id)).toBeNull();
-    const { status, headers } = await sendForm({ token, password: PASSWORD });
-    expect([status, headers.get("location")]).toEqual([303, "/auth/done?of=confirmed"]);
+    const { status, location } = await sendForm({ token, password: PASSWORD });
+    expect([status, location]).toEqual([303, "/auth/done?of=confirmed"]);
     expect(await confirmedAt(id)).not.toBeNull();
   });
 

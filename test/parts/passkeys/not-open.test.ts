@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { Authenticator } from "../../support/authenticator.ts";
 import { useFactors } from "../../support/second-factor.ts";
+import { visit } from "../../support/visit.ts";
 
-const { service, api, failure, login, signIn, sql } = useFactors({ PARTS: "-passkeys" });
+const client = useFactors({ PARTS: "-passkeys" });
+const { service, api, failure, login, signIn, sql } = client;
 
 const statusOf = async (method: string, path: string) => {
   const headers = { authorization: `Bearer ${await signIn("ada")}` };
@@ -25,9 +27,9 @@ test("without the part, its routes, those of /auth/v1 and the pages for passkeys
 });
 
 test("the page for sign-in has no button for passkeys", async () => {
-  const page = await (await fetch(`${service().url}/auth/sign-in`, { headers: { accept: "text/html" } })).text();
-  expect(page).toContain("Password");
-  expect(page).not.toMatch(/passkey/i);
+  const { text } = await visit(client, "/auth/sign-in");
+  expect(text).toContain("Password");
+  expect(text).not.toMatch(/passkey/i);
 });
 
 test("a passkey signs nobody in, and stays a second factor, in whose place a backup code is sent", async () => {

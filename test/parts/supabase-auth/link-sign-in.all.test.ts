@@ -1,6 +1,7 @@
 import type { SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { visit } from "../../support/visit.ts";
 import { continuationOf } from "../federated/support.ts";
 import { type AuthService, claimsOf, failureOf, flowClient, PASSWORD, useAuth } from "./support.ts";
 
@@ -42,18 +43,13 @@ const fieldsOf = ({ text }: Pick<Opened, "text">) =>
   [...text.matchAll(/<(?:input|button)[^>]* name="(\w+)"/g)].map(([, name]) => name);
 
 /** Presses the button of the page, with what the user enters, and returns the URL at which the browser continues. */
-async function press({ service }: AuthService, { text }: Pick<Opened, "text">, entered = {}, headers = {}) {
+async function press(at: AuthService, { text }: Pick<Opened, "text">, entered = {}, headers = {}) {
   const hidden = [...text.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)].map(([, name, value]) => [
     name!,
     value!.replaceAll("&#38;", "&").replaceAll("&amp;", "&"),
   ]);
-  const answer = await fetch(`${service().url}/auth/link`, {
-    ...{ method: "POST", redirect: "manual" },
-    headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html", ...headers },
-    body: new URLSearchParams({ ...Object.fromEntries(hidden), ...entered }),
-  });
-  const page = { text: await answer.text(), headers: answer.headers };
-  return { status: answer.status, ...page, url: continuationOf(page as never) ?? page.headers.get("location") };
+  const page = await visit(at, "/auth/link", { ...Object.fromEntries(hidden), ...entered }, headers);
+  return { ...page, url: continuationOf(page as never) ?? page.location };
 }
 
 /** What the application finds in its URL. */
@@ -400,15 +396,7 @@ describe("a stranger's", () => {
     await required.client().auth.signUp({ email, password: PASSWORD, options: { emailRedirectTo: WELCOME } });
     const { url } = await received(email, /^Confirm/);
     const { email: other } = await confirmedUser();
-    const signedIn = await fetch(`${required.service().url}/auth/sign-in`, {
-      ...{ method: "POST", redirect: "manual" },
-      headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
-      body: new URLSearchParams({ username: other, password: PASSWORD }),
-    });
-    const cookie = signedIn.headers
-      .getSetCookie()
-      .find((set) => set.startsWith("SESSION="))!
-      .split(";", 1)[0]!;
+    const { cookie } = await visit(required, "/auth/sign-in", { username: other, password: PASSWORD });
     const page = await open(url, { cookie });
     expect(fieldsOf(page)).toContain("decline");
     expect((await press(required, page, {}, { cookie })).status).toBe(400);

@@ -5,6 +5,7 @@ import { user as userCommand } from "../../../cli/user.ts";
 import { readConfig } from "../../support/config.ts";
 import { useService } from "../../support/http-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
+import { visit } from "../../support/visit.ts";
 
 const SETTINGS = { GRAPHQL_DOCUMENTS: "none", PASSWORD_RULES: "8,lower,digit" };
 const client = useService(SETTINGS);
@@ -57,20 +58,11 @@ test("they are the rules of a changed password", async () => {
 });
 
 test("the page of sign-up says what they are, and refuses a password that breaks them", async () => {
-  const url = `${client.service().url}/auth/sign-up`;
-  expect(await (await fetch(url)).text()).toContain("At least 8 characters, with a lower case letter and a digit.");
-  const signUp = (password: string) =>
-    fetch(url, {
-      method: "POST",
-      redirect: "manual",
-      headers: { origin: client.service().url },
-      body: new URLSearchParams({ name: "Noa", email: "rules-page@test.example", password }),
-    });
+  const path = "/auth/sign-up";
+  expect((await visit(client, path)).text).toContain("At least 8 characters, with a lower case letter and a digit.");
+  const signUp = (password: string) => visit(client, path, { name: "Noa", email: "rules-page@test.example", password });
   const weak = await signUp("horse");
-  expect([weak.status, await weak.text()]).toEqual([
-    400,
-    expect.stringContaining("Password must have at least 8 characters"),
-  ]);
+  expect([weak.status, weak.text]).toEqual([400, expect.stringContaining("Password must have at least 8 characters")]);
   expect((await signUp(PASSWORD)).status).toBe(303);
 });
 
