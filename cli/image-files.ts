@@ -5,7 +5,6 @@ import {
   existsSync,
   globSync,
   lstatSync,
-  mkdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
@@ -13,6 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
+import { makeFolder } from "../db/cluster/folders.ts";
 import { CommandError } from "./command.ts";
 
 /** Packages that the image does without: the embedded server, and Node's own, whose program is copied. */
@@ -54,9 +54,9 @@ export function writeImageFiles(folder: string, image: string): void {
   const programs = [process.execPath, ...addons.map((file) => join(folder, file))];
   const libraries = new Set(programs.flatMap(librariesOf).filter((file) => !isWithin(folder, file)));
   for (const library of libraries) copy(realpathSync(library), join(image, library));
-  for (const directory of EMPTY) mkdirSync(join(image, directory), { recursive: true });
+  for (const directory of EMPTY) makeFolder(join(image, directory));
   for (const [file, text] of Object.entries(SYSTEM_FILES)) {
-    mkdirSync(dirname(join(image, file)), { recursive: true });
+    makeFolder(dirname(join(image, file)));
     writeFileSync(join(image, file), text);
   }
   // For any user, whatever the umask of this one.
@@ -130,7 +130,7 @@ function copyPackage(from: string, to: string): void {
 }
 
 function copyLink(from: string, to: string): void {
-  mkdirSync(dirname(to), { recursive: true });
+  makeFolder(dirname(to));
   symlinkSync(readlinkSync(from), to);
 }
 
@@ -149,7 +149,7 @@ const isWithin = (folder: string, file: string): boolean => file.startsWith(fold
 /** Copies a file or a directory. */
 /** Leaves out packages that a folder below has installed for itself. */
 export function copy(from: string, to: string): void {
-  mkdirSync(dirname(to), { recursive: true });
+  makeFolder(dirname(to));
   const filter = (file: string) => basename(file) !== "node_modules";
   cpSync(from, to, { recursive: true, verbatimSymlinks: true, filter });
 }

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { configFileIn, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { folderIn } from "../config/config.ts";
+import { makeFolder } from "../db/cluster/folders.ts";
 import { CommandError, defineCommand, programOf, quoted } from "./command.ts";
 import { APP, NODE, writeImageFiles } from "./image-files.ts";
 
@@ -70,7 +71,7 @@ export const image = defineCommand({
 
 function write(folder: string, target: string): void {
   const app = join(target, ROOT, APP);
-  mkdirSync(app, { recursive: true });
+  makeFolder(app);
   const isWanted = (file: string) => !(file === target || LEFT_OUT.test(relative(folder, file)));
   // One by one, because the target may be in the folder. A link, such as db/migrations/fixtures, stays relative.
   for (const name of readdirSync(folder))

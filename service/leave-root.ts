@@ -6,7 +6,6 @@ import {
   fchownSync,
   fstatSync,
   lstatSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -22,6 +21,7 @@ import type { Logger } from "pino";
 import type { Configured } from "../app/configured.ts";
 import { configFileIn } from "../app/load.ts";
 import { acceptanceFile } from "../config/advisor.ts";
+import { makeFolder } from "../db/cluster/folders.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
 import type { Part } from "./part.ts";
 import { loadPlugins } from "./parts.ts";
@@ -80,7 +80,7 @@ const newestIn = (folder: string): number =>
   Math.max(...readdirSync(folder, { recursive: true }).map((each) => statSync(join(folder, String(each))).mtimeMs));
 
 function mkdirOfRoot(folder: string): boolean {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const { uid, mode } = lstatSync(folder);
   return uid === 0 && (mode & 0o022) === 0;
 }
@@ -98,7 +98,7 @@ const OWN_NAMES = /^(postgres|postgres-password|secret)($|\.)/;
 
 /** Makes DATA_DIR the property of the user, if root owns it and it has nothing of others. */
 function giveData(dataDir: string, { uid, gid }: SystemUser): void {
-  mkdirSync(dataDir, { recursive: true });
+  makeFolder(dataDir);
   const names = readdirSync(dataDir);
   const owner = statSync(dataDir).uid;
   if (owner === 0 && names.every((name) => OWN_NAMES.test(name))) chownSync(dataDir, uid, gid);

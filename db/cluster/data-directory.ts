@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeFolder } from "./folders.ts";
 
 const BYTES = 32;
 
@@ -19,7 +20,7 @@ export async function keepSecret(file: string): Promise<string> {
 
 /** Writes a draft and links it: a crash leaves no incomplete file, and of two concurrent calls one wins. */
 async function createSecret(file: string): Promise<string> {
-  await mkdir(dirname(file), { recursive: true });
+  makeFolder(dirname(file));
   const draft = `${file}.${randomBytes(6).toString("hex")}`;
   await writeFile(draft, randomBytes(BYTES).toString("base64url"), { mode: 0o600, flag: "wx" });
   try {

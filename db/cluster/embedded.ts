@@ -2,12 +2,13 @@ import { execFile } from "node:child_process";
 import { hash, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { chown, mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { chown, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import { embeddedPrograms, type Programs } from "./embedded-programs.ts";
+import { makeFolder } from "./folders.ts";
 import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
 import { isRunning, type Postmaster, startPostmaster, startTimeOf, stopOrphanedPostmaster } from "./postmaster.ts";
@@ -81,7 +82,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 /** Resolves symbolic links, so that one directory has one path and one lock beside it. */
 async function findDataDir(dataDir: string): Promise<string> {
   const path = resolve(dataDir);
-  await mkdir(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   return existsSync(path) ? realpath(path) : join(await realpath(dirname(path)), basename(path));
 }
 

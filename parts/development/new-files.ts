@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { mkdir, open, readFile, rename, rm, symlink } from "node:fs/promises";
+import { open, readFile, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { CommandError, quoted } from "../../cli/command.ts";
+import { makeFolder } from "../../db/cluster/folders.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */
 export type NewFile = { readonly file: string } & (
@@ -56,7 +57,7 @@ async function write(
   file: NewFile,
   { replaces, made }: { readonly replaces: boolean; readonly made: string[] },
 ): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   if ("link" in file) {
     if (replaces) await rm(path, { force: true });
     await symlink(file.link, path);
