@@ -5,6 +5,7 @@ import { withClient } from "../db/cluster/client.ts";
 import { installModules } from "../db/cluster/migrate.ts";
 import { explainFailure, MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { MODULES_FOLDER, type ModuleChoice } from "../db/cluster/modules.ts";
+import { readSql } from "../db/cluster/sql-file.ts";
 import { MODULES } from "../db/modules/modules.ts";
 
 /**
@@ -47,7 +48,7 @@ type BaseFile = { readonly name: string; readonly text: string };
 
 function filesOf(folder: string | null): readonly BaseFile[] {
   if (folder === null) return [];
-  const read = (name: string) => withoutMetaCommands(readFileSync(join(folder, name), "utf8"));
+  const read = (name: string) => withoutMetaCommands(readSql(join(folder, name), `db/base/${name}`));
   return globSync("*.sql", { cwd: folder })
     .sort()
     .map((name) => ({ name, text: read(name) }));

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commit, migrate, type Settings, uncommit } from "graphile-migrate";
 import type pg from "pg";
@@ -14,6 +13,7 @@ import {
   throwExplained,
 } from "../db/cluster/graphile-migrate.ts";
 import { CURRENT, schemaOf } from "../db/cluster/migrations-folder.ts";
+import { readSql } from "../db/cluster/sql-file.ts";
 import { remember, runTried } from "../db/cluster/tried-statements.ts";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 
@@ -68,12 +68,12 @@ export async function uncommitMigration(urls: Urls, log: MigrationLog, folder: s
 /** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
 export async function compileSchema(databaseUrl: string, folder: string): Promise<string> {
   await includedBySchema(schemaOf(folder));
-  return expanded(await readFile(join(schemaOf(folder), "schema.sql"), "utf8"), databaseUrl, folder);
+  return expanded(readSql(join(schemaOf(folder), "schema.sql"), "db/schema/schema.sql"), databaseUrl, folder);
 }
 
 /** `current.sql` with its includes. */
 export const readCurrent = async (databaseUrl: string, folder: string): Promise<string> =>
-  expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
+  expanded(readSql(join(folder, CURRENT), CURRENT), databaseUrl, folder);
 
 const withShadow = ({ database, shadow, root }: Urls, log: MigrationLog, folder: string): Settings => ({
   ...settings(database, log, folder),

@@ -1,7 +1,8 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { similarTo } from "../db/catalog/similar.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { readSql } from "../db/cluster/sql-file.ts";
 
 /** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include posts/access.sql` */
 const INCLUDE = /^--![ \t]*include[ \t]+(.*\.sql)[ \t]*$/;
@@ -31,7 +32,7 @@ export async function checkIncludes(source: Source, schema: string): Promise<Rea
   return included;
 
   async function follow({ path, name }: Source, within: readonly string[]): Promise<void> {
-    const lines = (await readFile(path, "utf8")).split("\n");
+    const lines = readSql(path, name).split(/\r?\n/);
     for (const [i, line] of lines.entries()) {
       const fail = (reason: string) => new MigrationFailure(`${name}, line ${i + 1}: ${reason}\n    ${line}`);
       const [, file] = INCLUDE.exec(line) ?? [];
@@ -54,5 +55,11 @@ function fixFor(file: string, files: readonly string[]): string {
   return meant ? `Did you mean ${meant}?` : "Create the file, or correct its name, which begins below db/schema/.";
 }
 
-const filesIn = async (schema: string): Promise<readonly string[]> =>
-  (await readdir(schema, { recursive: true })).filter((file) => file.endsWith(".sql")).sort();
+async function filesIn(schema: string): Promise<readonly string[]> {
+  const files = await readdir(schema, { recursive: true }).catch(({ message }: Error) => {
+    throw new MigrationFailure(`db/schema cannot be read through the link db/migrations/fixtures: ${message}. ${LINK}`);
+  });
+  return files.filter((file) => file.endsWith(".sql")).sort();
+}
+
+const LINK = "Take both back (git restore db), or make the link again: ln -s ../schema db/migrations/fixtures";

@@ -91,7 +91,7 @@ export const upgrade = defineCommand({
 async function detailsOf({ migrations }: MigrationState, folder: string | null, hasSql: boolean) {
   const files = migrations.filter(({ isApplied }) => !isApplied).map(({ file }) => file);
   const details = files.map(async (file) => {
-    const { text } = await readCommitted(folder!, file);
+    const { text } = readCommitted(folder!, file);
     const lines = [...noteLines(notesIn(text)), ...(hasSql ? text.trimEnd().split("\n") : [])];
     return [stepFor(file), lines.map((line) => (line === "" ? "\n" : `    ${line}\n`)).join("")] as const;
   });

@@ -1,5 +1,4 @@
 // What applications name as a globalSetup of vitest: "content-service/test/setup".
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { MIGRATIONS } from "../app/application.ts";
@@ -9,6 +8,7 @@ import { applyCurrent } from "../cli/current-migration.ts";
 import { ConfigError, folderIn } from "../config/config.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { baseOf, hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { readSql } from "../db/cluster/sql-file.ts";
 import { createLog } from "../gate/pipeline/log.ts";
 import { openConfigured } from "../service/open.ts";
 import { onTestDatabase } from "./application.ts";
@@ -46,7 +46,7 @@ async function prepare(definition: Definition, url: string): Promise<void> {
     await (config.isManaged ? installWithBase(url, base, choice) : loadBase(url, base));
   }
   if (!config.isManaged) {
-    if (seedFile !== null) await withClient(url, async (owner) => owner.query(await readFile(seedFile, "utf8")));
+    if (seedFile !== null) await withClient(url, async (owner) => owner.query(readSql(seedFile, "db/seed.sql")));
     return;
   }
   if (migrationsFolder !== null && (await hasCurrent(migrationsFolder))) {

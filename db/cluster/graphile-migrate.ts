@@ -22,6 +22,8 @@ const BLANK_MIGRATION = `\
 
 /** Runs the committed migrations that are new to the database. Rejects with MigrationFailure. */
 export async function runCommitted(databaseUrl: string, log: MigrationLog, folder: string): Promise<void> {
+  // Refuses files that graphile-migrate would misread.
+  await committedAfter(folder, "");
   await connected(databaseUrl, (client) => runTriedMigrations(client, folder));
   const running = new RunningFile(log);
   const url = atPrimary(databaseUrl);

@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { statementsOf } from "../sql-tokens.ts";
+import { MigrationFailure } from "./migration-failure.ts";
+import { readSql } from "./sql-file.ts";
 
 /** The migration that is being written. */
 export const CURRENT = "current.sql";
@@ -21,14 +23,12 @@ export function baseOf(home: string): string | null {
 
 /** The committed migrations in order, as graphile-migrate stores them: `000014-posts-have-subtitles.sql` → `000014.sql` */
 export async function committedIn(folder: string): Promise<readonly string[]> {
-  const files = await readdir(join(folder, "committed"));
-  const numbers = files.flatMap((file) => /^(\d{6,}).*\.sql$/.exec(file)?.[1] ?? []);
-  return numbers.map((number) => `${number}.sql`).sort();
+  return (await committedFiles(folder)).map(nameOf);
 }
 
 /** The names of the files of migrations that are stored under these: `000014.sql` → `000014-posts-have-subtitles.sql` */
 export async function filesOf(folder: string, names: readonly string[]): Promise<readonly string[]> {
-  const files = await readdir(join(folder, "committed"));
+  const files = await committedFiles(folder);
   return names.map((name) => files.find((file) => file.startsWith(name.replace(".sql", ""))) ?? name);
 }
 
@@ -44,26 +44,39 @@ export type Committed = {
 
 /** The committed migrations after the one with this name, in order. */
 export async function committedAfter(folder: string, last: string): Promise<readonly Committed[]> {
-  const files = (await readdir(join(folder, "committed"))).filter((file) => /^\d{6,}.*\.sql$/.test(file)).sort();
-  const migrations = await Promise.all(files.map((file) => readCommitted(folder, file)));
-  return migrations.filter(({ name }) => name > last);
+  const files = (await committedFiles(folder)).filter((file) => nameOf(file) > last);
+  return files.map((file) => readCommitted(folder, file));
 }
+
+/** Sorted. Git does not keep the folder while there is none. */
+export async function committedFiles(folder: string): Promise<readonly string[]> {
+  const path = join(folder, "committed");
+  const files = existsSync(path) ? await readdir(path) : [];
+  return files.filter((file) => /^\d{6,}.*\.sql$/.test(file)).sort();
+}
+
+const nameOf = (file: string): string => `${/^\d+/.exec(file)![0]}.sql`;
 
 const HEAD = /^(?:--! [A-Z].*\n)*/;
 
-export async function readCommitted(folder: string, file: string): Promise<Committed> {
-  const text = await readFile(join(folder, "committed", file), "utf8");
+/** Throws MigrationFailure if graphile-migrate could not read it. */
+export function readCommitted(folder: string, file: string): Committed {
+  const text = readSql(join(folder, "committed", file), `db/migrations/committed/${file}`);
+  if (/^--! .*\r\n/.test(text)) throw new MigrationFailure(`db/migrations/committed/${file} ${OTHER_LINE_ENDS}`);
   const [head] = HEAD.exec(text)!;
   const header = (name: string) => new RegExp(`^--! ${name}: (.*)$`, "m").exec(head)?.[1]?.trim() ?? "";
   const previous = header("Previous");
   return {
     file,
-    name: `${/^\d+/.exec(file)![0]}.sql`,
+    name: nameOf(file),
     hash: header("Hash"),
     previous: previous === "-" ? null : previous,
     text,
   };
 }
+
+const OTHER_LINE_ENDS =
+  "has the line ends of Windows, which Git has written: run git config core.autocrlf input, delete the file, and run git restore on it";
 
 /** What graphile-migrate would record of this text; the hash of the file itself if the file says that it may differ (`AllowInvalidHash`). */
 export function hashOf({ hash, previous, text }: Committed): string {
@@ -75,10 +88,6 @@ export function hashOf({ hash, previous, text }: Committed): string {
 
 /** Whether `current.sql` has statements, which no start runs. */
 export async function hasCurrent(folder: string): Promise<boolean> {
-  return (
-    statementsOf(await readFile(join(folder, CURRENT), "utf8").catch(() => "")).length > 0 || (await includes(folder))
-  );
+  const text = await readFile(join(folder, CURRENT), "utf8").catch(() => "");
+  return statementsOf(text).length > 0 || /^\ufeff?--! ?include /m.test(text);
 }
-
-const includes = async (folder: string): Promise<boolean> =>
-  /^--! ?include /m.test(await readFile(join(folder, CURRENT), "utf8").catch(() => ""));

@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type pg from "pg";
 import { COMMAND } from "../../config/command.ts";
@@ -22,6 +21,7 @@ import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
 import { type Editor, findLogins, type Logins, loginsAt, provisionLogins, refuseForeignLogins } from "./provision.ts";
 import { whyNoServiceKey } from "./service-key.ts";
+import { readSql } from "./sql-file.ts";
 
 export type OpenOptions = Config &
   Pick<DatabaseLimits, "recentSignIn"> & {
@@ -168,13 +168,14 @@ function warnOfChanges(changes: ChangesConfig, log: MigrationLog): void {
  * with MigrationFailure, which names the line.
  */
 async function runSeed(url: string, path: string): Promise<void> {
-  const text = await readFile(path, "utf8");
+  const text = readSql(path, SEED_FILE);
   await withClient(url, (client) => client.query(text)).catch(async (error) => {
-    const { message } = (await explainFailure(error, url, { file: "db/seed.sql", text })) as Error;
+    const { message } = (await explainFailure(error, url, { file: SEED_FILE, text })) as Error;
     throw new MigrationFailure(`${message}\n${SEED}`);
   });
 }
 
+const SEED_FILE = "db/seed.sql";
 const SEED =
   "The seed runs after the committed migrations and before db/migrations/current.sql. If it needs what current.sql makes, commit that first, or " +
   `start with SEED=none. If ids have moved on since a failed seed, ${COMMAND} reset --yes makes a new embedded database`;

@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -232,6 +232,59 @@ describe("migrate apply", () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain(expected);
     expect(stderr.split("\n")).toHaveLength(3);
+  });
+
+  test("reads included files with the line ends of Windows", async () => {
+    await current("--!include users/access.sql\r\n--!include users/table.sql\r\n");
+    expect((await run("apply")).stderr).not.toContain("this includes nothing");
+  });
+});
+
+describe("a file of SQL that would be misread is refused, and nothing is run", () => {
+  const SQL = "create table public.misread (name text default 'Müller');\n";
+  const OF_INCLUDED = "--!include misread.sql\n";
+
+  test.each<[why: string, bytes: Buffer, fault: string]>([
+    ["UTF-16", Buffer.from(`\ufeff${SQL}`, "utf16le"), "is not text in UTF-8"],
+    ["Latin-1", Buffer.from(SQL, "latin1"), "is not text in UTF-8"],
+    ["a NUL", Buffer.from(`${SQL}\0`), "is not text in UTF-8"],
+    ["a byte order mark", Buffer.from(`\ufeff${OF_INCLUDED}`), "begins with a byte order mark"],
+  ])("%s", async (_, bytes, fault) => {
+    const line = (name: string) => `${name} ${fault}: save it in UTF-8, without a byte order mark\n`;
+    await writeFile(join(folder, "current.sql"), bytes);
+    expect(await run("apply")).toEqual({ exitCode: 1, stdout: "", stderr: line("current.sql") });
+    await writeFile(join(home, "schema/misread.sql"), bytes);
+    await current(OF_INCLUDED);
+    expect((await run("apply")).stderr).toBe(line("db/schema/misread.sql"));
+    await rm(join(home, "schema/misread.sql"));
+    await current(BLANK);
+    const file = "committed/999999-misread.sql";
+    await writeFile(join(folder, file), bytes);
+    const { stderr } = await run("check");
+    await rm(join(folder, file));
+    expect(stderr).toBe(line(`db/migrations/${file}`));
+    const { rows } = await database.owner.query("select to_regclass('public.misread') as made");
+    expect(rows).toEqual([{ made: null }]);
+  });
+
+  test("a committed migration with the line ends of Windows, which Git writes if it is told to", async () => {
+    const file = join(folder, "committed", (await committed())[0]!);
+    const text = await readFile(file, "utf8");
+    await writeFile(file, text.replaceAll("\n", "\r\n"));
+    const { exitCode, stderr } = await run("check");
+    await writeFile(file, text);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^db\/migrations\/committed\/000001.*\.sql has the line ends of Windows, .*autocrlf.*\n$/);
+  });
+});
+
+test("without db/schema, or the link to it, the commands name both and the cure", async () => {
+  await rename(join(home, "schema"), join(home, "away"));
+  const outcome = await run("check");
+  await rename(join(home, "away"), join(home, "schema"));
+  expect(outcome).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(/^db\/schema cannot be read .*ENOENT.*git restore db.*ln -s .*\n$/),
   });
 });
 

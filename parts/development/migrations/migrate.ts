@@ -1,5 +1,4 @@
 // The life of a migration.
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { MIGRATIONS } from "../../../app/application.ts";
@@ -29,7 +28,13 @@ import type { Cluster } from "../../../db/cluster/embedded.ts";
 import { installModules } from "../../../db/cluster/migrate.ts";
 import { MigrationFailure } from "../../../db/cluster/migration-failure.ts";
 import { readMigrationState } from "../../../db/cluster/migration-state.ts";
-import { type Committed, CURRENT, hasCurrent, readCommitted } from "../../../db/cluster/migrations-folder.ts";
+import {
+  type Committed,
+  CURRENT,
+  committedFiles,
+  hasCurrent,
+  readCommitted,
+} from "../../../db/cluster/migrations-folder.ts";
 import { inTransaction } from "../../../db/cluster/modules.ts";
 import { remember } from "../../../db/cluster/tried-statements.ts";
 import { sentenceOf } from "../../../db/findings/finding.ts";
@@ -225,9 +230,9 @@ async function uncommit({ startScratch, ...options }: MigrationOptions): Promise
   const config = await readSettings(environment);
   if (await hasCurrent(folder))
     throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
-  const last = (await readdir(join(folder, "committed"))).sort().at(-1);
+  const last = (await committedFiles(folder)).at(-1);
   if (last === undefined) throw new CommandError(1, "there is no committed migration");
-  const committed = await readCommitted(folder, last);
+  const committed = readCommitted(folder, last);
   await inScratchCluster(startScratch, (cluster) =>
     withModules(cluster, installation, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
   );
