@@ -86,13 +86,6 @@ export class Problem extends StacklessError {
   get code(): RestCode {
     return this.more.code ?? REASONS[this.reason][1];
   }
-
-  /** The header Retry-After; empty without one. */
-  get retryHeaders(): Readonly<Record<string, string>> {
-    const isTemporary = this.status === 429 || this.status === 503;
-    const seconds = this.more.retryAfter ?? (isTemporary ? RETRY_SECONDS : null);
-    return seconds === null ? {} : { "Retry-After": String(seconds) };
-  }
 }
 
 /** `"at most {max} bytes"` → `"at most 1024 bytes"` */
@@ -108,3 +101,32 @@ export const problem = <R extends Reason>(reason: R, ...[more = {}]: Given<R>): 
 
 /** Whether the credentials of a request are refused. */
 export const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.reason in CREDENTIALS;
+
+/** The headers of an error response, in every format. Some formats have another status and message for the problem. */
+export function headersOf(
+  problem: Problem,
+  { status, message }: Pick<Problem, "status" | "message"> = problem,
+): Readonly<Record<string, string>> {
+  const { retryAfter, allow, headers } = problem.more;
+  const seconds = retryAfter ?? (status === 429 || status === 503 ? RETRY_SECONDS : null);
+  return {
+    ...(status === 401 && { "WWW-Authenticate": challengeOf(problem, message) }),
+    ...(seconds !== null && { "Retry-After": String(seconds) }),
+    ...(allow && { Allow: allow.join(", ") }),
+    ...headers,
+  };
+}
+
+/** The challenge to a client that has sent no credentials. */
+export const CHALLENGE = "Bearer";
+
+/** The challenge for a token or a key that is refused. Source: RFC 6750, 3, which has no other characters in the description. */
+export const invalidToken = (message: string): string =>
+  `Bearer error="invalid_token", error_description="${message.replace(/["\\]|[^ -~]/g, "'")}"`;
+
+function challengeOf(problem: Problem, message: string): string {
+  // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
+  if (problem.more.scheme === "Basic") return 'Basic realm="content-service", charset="UTF-8"';
+  const isMissing = problem.code === "AUTH_REQUIRED" || problem.code === "MFA_REQUIRED";
+  return isRefusal(problem) && !isMissing ? invalidToken(message) : CHALLENGE;
+}

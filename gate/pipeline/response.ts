@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import type { Problem } from "../../problems/problem.ts";
+import { headersOf, type Problem } from "../../problems/problem.ts";
 
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
@@ -51,9 +51,9 @@ export function endAndFree(response: ServerResponse, body: Buffer): void {
  * alternate.
  */
 export function closingResponse(problem: Problem, headers: readonly string[] = []): string {
-  const { status, code, message, retryHeaders } = problem;
-  const all = [...headers, ...Object.entries(retryHeaders).flat()];
-  return closingText(status, all, JSON.stringify({ error: { code, message } }));
+  const { status, code, message } = problem;
+  const all = Object.entries(headersOf(problem)).flat();
+  return closingText(status, [...headers, ...all], JSON.stringify({ error: { code, message } }));
 }
 
 /** The same with any body, which is JSON or empty. */

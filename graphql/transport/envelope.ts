@@ -2,7 +2,7 @@ import { codingOf, compress } from "../../gate/pipeline/compression.ts";
 import type { Destination } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
 import { sendText } from "../../gate/pipeline/response.ts";
-import type { Problem } from "../../problems/problem.ts";
+import { headersOf, type Problem } from "../../problems/problem.ts";
 import { codeOf } from "../execute/error-codes.ts";
 
 export type MediaType = "application/json" | "application/graphql-response+json";
@@ -55,9 +55,8 @@ export function refusalOf(problem: Problem, { response, head }: Destination): An
   const { status, message } = problem;
   const code = codeOf(problem);
   head.notes.code = code;
-  const headers = Object.entries(problem.retryHeaders).flat();
-  if (status === 401 && !response.hasHeader("WWW-Authenticate")) headers.push("WWW-Authenticate", "Bearer");
-  return { ...refusal(status, code, message), headers };
+  const headers = Object.entries(headersOf(problem)).filter(([name]) => !response.hasHeader(name));
+  return { ...refusal(status, code, message), headers: headers.flat() };
 }
 
 /** The answer to a request that is not executed. */

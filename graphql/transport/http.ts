@@ -6,7 +6,7 @@ import { type BodyLimits, parseJson, readJson } from "../../gate/pipeline/body.t
 import { contextOfExchange, type Exchange, type Head } from "../../gate/pipeline/exchange.ts";
 import type { HttpInterface } from "../../gate/pipeline/pipeline.ts";
 import { ClientGone } from "../../gate/pipeline/response.ts";
-import { Problem, problem } from "../../problems/problem.ts";
+import { invalidToken, Problem, problem } from "../../problems/problem.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
@@ -78,7 +78,7 @@ async function run(
   const { engine } = options;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
-  if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
+  if (caller.refused !== null) response.setHeader("WWW-Authenticate", invalidToken(caller.refused.message));
   let made: ErrorFormat | null = null;
   const format = () => (made ??= formatFor(caller, head, options));
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format(), mediaType, options);
@@ -114,9 +114,6 @@ async function run(
   const position = result.extensions?.changePosition as string | undefined;
   return position === undefined ? answered : { ...answered, headers: ["Change-Position", position] };
 }
-
-/** Why the caller is anonymous although the request has a credential. Source: RFC 6750, 3.1. */
-const challengeOf = ({ message }: RefusedCredential) => `Bearer error="invalid_token", error_description="${message}"`;
 
 /** The answer to a request that is not executed. */
 function answerErrors(

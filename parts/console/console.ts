@@ -8,7 +8,7 @@ import { type IconName, icon } from "../../gate/pages/icons.ts";
 import { readBytes } from "../../gate/pipeline/body.ts";
 import { exchangeOf } from "../../gate/pipeline/exchange.ts";
 import { byMethod } from "../../gate/pipeline/express.ts";
-import { Problem, problem } from "../../problems/problem.ts";
+import { CHALLENGE, Problem, problem } from "../../problems/problem.ts";
 import { CONSOLE } from "./path.ts";
 import type { ConsoleSessions, Operator } from "./session.ts";
 
@@ -154,7 +154,7 @@ ${nextField}
 </form>
 ${accountSignIn && html`<ul class="links"><li>An administrator can also <a href="${accountSignIn}?${back.toString()}">sign in to the service</a> in this browser, and then continue here.</li></ul>`}
 </div>`;
-  response.status(fault === null ? 200 : 401);
+  if (fault !== null) response.status(401).set("WWW-Authenticate", CHALLENGE);
   send(
     response,
     documentOf({ title: "Sign in – Console", path: CONSOLE, main, script: "/assets/console-sign-in.js" }, links),

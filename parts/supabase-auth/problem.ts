@@ -1,7 +1,7 @@
 import type { Destination } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
 import { sendText } from "../../gate/pipeline/response.ts";
-import { type Problem, problem } from "../../problems/problem.ts";
+import { headersOf, type Problem, problem } from "../../problems/problem.ts";
 import { REASONS, type Reason } from "../../problems/reasons.ts";
 import { refuseUser } from "../../rest-gateway/auth/problem.ts";
 
@@ -129,7 +129,7 @@ export function sendAuthProblem({ request, response, head }: Destination, refuse
   const { members } = refused.more;
   head.notes.code = code;
   const headers = [...head.headers, "Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"];
-  headers.push("X-Sb-Error-Code", code, ...Object.entries(refused.retryHeaders).flat());
+  headers.push("X-Sb-Error-Code", code, ...Object.entries(headersOf(refused, { status, message })).flat());
   const asked = String(request.headers[VERSION_HEADER.toLowerCase()] ?? "");
   const isNew = asked >= VERSION;
   if (isNew) headers.push(VERSION_HEADER, VERSION);

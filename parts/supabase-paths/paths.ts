@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Exchange } from "../../gate/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../../gate/pipeline/pipeline.ts";
-import { Problem, problem } from "../../problems/problem.ts";
+import { headersOf, Problem, problem } from "../../problems/problem.ts";
 import { STORAGE, StorageServer } from "./storage-server.ts";
 
 const NO_STORAGE = "This service stores no files: its operator names a storage server in STORAGE_URL.";
@@ -19,9 +19,7 @@ export const ENVELOPE: HttpEnvelope = {
     response.writeHead(status, [
       ...head.headers,
       ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store", "Vary", "Origin"],
-      ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
-      ...(refused.more.allow ? ["Allow", refused.more.allow.join(", ")] : []),
-      ...Object.entries(refused.retryHeaders).flat(),
+      ...Object.entries(headersOf(refused)).flat(),
     ]);
     response.end(JSON.stringify(body));
     if (!request.complete) request.resume();

@@ -1,6 +1,6 @@
 import type { Destination } from "../../gate/pipeline/exchange.ts";
 import { sendText } from "../../gate/pipeline/response.ts";
-import { type Fault, isRefusal, type More, type Problem, problem } from "../../problems/problem.ts";
+import { type Fault, headersOf, type More, type Problem, problem } from "../../problems/problem.ts";
 import type { RestCode } from "../../problems/reasons.ts";
 import { replaced } from "./headers.ts";
 import { isOpened, PROBLEM_PAGE_HEADERS, problemPage } from "./problem-page.ts";
@@ -52,10 +52,9 @@ const fieldsOf = (faults: readonly Pick<Fault, "field" | "message">[]): Readonly
   Object.fromEntries(faults.toReversed().map(({ field, message }) => [field, message]));
 
 /** The headers of an error response, names and values alternating. */
-export function problemHeaders({ status, headers = {} }: RestProblem): string[] {
+export function problemHeaders({ headers = {} }: RestProblem): string[] {
   return [
     ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"],
-    ...(status === 401 && !("WWW-Authenticate" in headers) ? ["WWW-Authenticate", "Bearer"] : []),
     ...Object.entries(headers).flat(),
   ];
 }
@@ -76,24 +75,10 @@ export function rejectRest({ request, response, head }: Destination, problem: Pr
 /** The response of the REST conventions to a problem. */
 export function restAnswer(problem: Problem): RestProblem {
   const { status, message, more } = problem;
-  const { own, hint, raisedDetail: detail, faults, members, scheme } = more;
+  const { own, hint, raisedDetail: detail, faults, members } = more;
   const code = own?.code ?? problem.code;
-  // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
-  const challenge = scheme === "Basic" ? BASIC : challengeOf(code);
-  const headers = {
-    ...(status === 401 && isRefusal(problem) && { "WWW-Authenticate": challenge }),
-    ...problem.retryHeaders,
-    ...(more.allow && { Allow: more.allow.join(", ") }),
-    ...more.headers,
-  };
-  return { status, code, message, detail, hint, faults, members, headers };
+  return { status, code, message, detail, hint, faults, members, headers: headersOf(problem) };
 }
-
-const BASIC = 'Basic realm="content-service", charset="UTF-8"';
-
-/** Source: RFC 6750, 3.1. */
-const challengeOf = (code: string) =>
-  code === "AUTH_REQUIRED" || code === "MFA_REQUIRED" ? "Bearer" : 'Bearer error="invalid_token"';
 
 // Errors of all endpoints.
 

@@ -1,7 +1,6 @@
 import { tooMany } from "../../db/filters/patterns.ts";
-import { filled, isRefusal, Problem, problem } from "../../problems/problem.ts";
+import { filled, headersOf, invalidToken, Problem, problem } from "../../problems/problem.ts";
 import type { Reason } from "../../problems/reasons.ts";
-import { restAnswer } from "../conventions/problem.ts";
 import { QUERY_TYPE } from "./request.ts";
 import type { HintFor } from "./suggestion.ts";
 
@@ -139,22 +138,16 @@ export function tableAnswer(problem: Problem): TableProblem {
   const [code, text, hint = more.hint] = typeof row === "string" ? [row] : row;
   const message = text === undefined ? problem.message : filled(text, more);
   const headers = {
-    ...(isRefusal(problem) && text === undefined && restAnswer(problem).headers),
-    ...problem.retryHeaders,
+    ...headersOf(problem, { status, message }),
     ...(more.allow && { Allow: more.allow.join(",") }),
-    ...more.headers,
   };
   return { status, code, message, details: more.details, hint, headers };
 }
 
-/** Source of the challenge: RFC 6750, 3. */
 function ofToken({ part, message }: NonNullable<Problem["more"]["fault"]>): TableProblem {
   const sent = { status: 401, code: TOKEN_CODES[part], message };
   if (part === "secret") return { ...sent, hint: "The operator must set JWT_SECRET before tokens can be verified." };
-  return {
-    ...sent,
-    headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${message}"` },
-  };
+  return { ...sent, headers: { "WWW-Authenticate": invalidToken(message) } };
 }
 
 // Malformed input.

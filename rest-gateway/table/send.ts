@@ -15,7 +15,7 @@ import type { Destination as HttpDestination } from "../../gate/pipeline/exchang
 import type { HttpEnvelope } from "../../gate/pipeline/pipeline.ts";
 import { type ClientGone, endAndFree, endWith, hasNoContent, sendText } from "../../gate/pipeline/response.ts";
 import { PAGE_HEADERS } from "../../gate/pipeline/security-headers.ts";
-import { Problem, RETRY_SECONDS } from "../../problems/problem.ts";
+import { CHALLENGE, Problem, RETRY_SECONDS } from "../../problems/problem.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified, tagIn, tagOfCopy } from "../conventions/conditional.ts";
 import { type Header, replaced } from "../conventions/headers.ts";
@@ -193,7 +193,7 @@ export function sendTableProblem({ request, response, head }: Destination, probl
   head.notes.code = code;
   const proxyStatus = `content-service; error=${tokenOf(code)}`;
   const all = [...head.headers, "Content-Type", JSON_TYPE, "Cache-Control", "no-store", "Proxy-Status", proxyStatus];
-  if (status === 401) all.push("WWW-Authenticate", "Bearer");
+  if (status === 401) all.push("WWW-Authenticate", CHALLENGE);
   if (status === 503 || status === 429) all.push("Retry-After", String(RETRY_SECONDS));
   if (statusText !== undefined) response.statusMessage = statusText;
   const given = Object.entries(headers);

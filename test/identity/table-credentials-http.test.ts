@@ -115,9 +115,8 @@ describe("the caller", () => {
   ])("of a request with %j is refused with 401", async (sent, refusal) => {
     const { status, json, headers } = await ask(sent);
     expect([status, json]).toEqual([401, { details: null, ...refusal }]);
-    const isToken = refusal === BAD_TOKEN || refusal === EXPIRED;
     const challenge = `Bearer error="invalid_token", error_description="${json.message}"`;
-    expect(headers.get("www-authenticate")).toBe(isToken ? challenge : "Bearer");
+    expect(headers.get("www-authenticate")).toBe(refusal === NO_KEY ? "Bearer" : challenge);
     expect(headers.get("cache-control")).toBe("no-store");
   });
 

@@ -13,19 +13,16 @@ const sign = (claims: object, options: jwt.SignOptions = {}) =>
 const ADA = { sub: "1", role: "authenticated", type: "access" };
 
 type Expected = readonly [code: string, message: string, challenge: string];
-const CHALLENGE = 'Bearer error="invalid_token"';
+const challengeTo = (message: string) => `Bearer error="invalid_token", error_description="${message}"`;
+const invalid = (code: string, message: string): Expected => [code, message, challengeTo(message)];
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';
-const EXPIRED: Expected = ["TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again", CHALLENGE];
-const INVALID: Expected = ["INVALID_TOKEN", "the access token is not valid: sign in again", CHALLENGE];
-const BAD_KEY: Expected = ["INVALID_TOKEN", "the API key is not valid", CHALLENGE];
-const EXPIRED_KEY: Expected = ["TOKEN_EXPIRED", "the API key has expired", CHALLENGE];
-const UNREADABLE: Expected = [
-  "VERIFICATION_FAILED",
-  "the header Authorization must be Bearer or Basic, with credentials",
-  CHALLENGE,
-];
+const EXPIRED = invalid("TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again");
+const INVALID = invalid("INVALID_TOKEN", "the access token is not valid: sign in again");
+const BAD_KEY = invalid("INVALID_TOKEN", "the API key is not valid");
+const EXPIRED_KEY = invalid("TOKEN_EXPIRED", "the API key has expired");
+const UNREADABLE = invalid("VERIFICATION_FAILED", "the header Authorization must be Bearer or Basic, with credentials");
 const UNREADABLE_BASIC: Expected = [UNREADABLE[0], UNREADABLE[1], BASIC];
-const REVOKED: Expected = ["VERIFICATION_FAILED", "the access token has been revoked: sign in again", CHALLENGE];
+const REVOKED = invalid("VERIFICATION_FAILED", "the access token has been revoked: sign in again");
 const WRONG_PASSWORD: Expected = ["AUTH_REQUIRED", "wrong username or password", BASIC];
 const NO_SESSION: Expected = ["AUTH_REQUIRED", "the session has ended: sign in again", "Bearer"];
 const DISAGREE = [401, "VERIFICATION_FAILED", "all credentials must identify the same caller"];
