@@ -82,7 +82,7 @@ async function main(): Promise<void> {
         startService(config, log, { application, open, listensLast, isDev, reread, ownsProcess: true }).catch(
           (error) => {
             // Of the error, the primary process gets only the message.
-            throw new Error(whyNotStarted(error), { cause: error });
+            throw new Error(whyNotStarted(error, config), { cause: error });
           },
         ),
       log,
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
     await service.checked;
     if (isDev) await follow(configured, parts, () => service.replace!());
   } catch (error) {
-    log.fatal(`the service cannot start: ${whyNotStarted(error)}`);
+    log.fatal(`the service cannot start: ${whyNotStarted(error, config)}`);
     log.debug({ err: error }, "the cause");
     process.exitCode = 1;
   }

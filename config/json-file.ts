@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { describeFault, parsedBy } from "./config-error.ts";
@@ -28,8 +29,15 @@ export function readFile(path: string): string {
   }
 }
 
-/** The text of a file in UTF-8, without the byte order mark of some editors. */
-export const readText = (path: string): string => readFileSync(path, "utf8").replace(/^\ufeff/, "");
+/** The text of a file, without the byte order mark of some editors. Throws if it is not UTF-8, of which other characters would be read. */
+export const readText = (path: string): string => readUtf8(path).replace(/^\ufeff/, "");
+
+/** The same with that mark. */
+export function readUtf8(path: string): string {
+  const bytes = readFileSync(path);
+  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString();
+  throw new Error(`${path} is not text in UTF-8: save it in UTF-8, without a byte order mark`);
+}
 
 /** The value of a JSON text; undefined if it is malformed. */
 export function tryJson(text: string): unknown {

@@ -88,6 +88,10 @@ const isTooMany = (error: unknown): boolean =>
   error instanceof Error &&
   ((error as { readonly code?: string }).code === TOO_MANY_CONNECTIONS || isTooMany(error.cause));
 
-/** Why a start has failed. The text of Postgres says only that no connection is left. */
-export const whyNotStarted = (error: unknown): string =>
-  `${(error as Error).message}${isTooMany(error) ? `: all connections of the server are in use; ${CURE}` : ""}`;
+/** Why a start has failed. The text of Postgres says only that no connection is left, and that of the system names no setting. */
+export function whyNotStarted(error: unknown, { embedded, dataDir }: Pick<Config, "embedded" | "dataDir">): string {
+  const { message, path } = error as NodeJS.ErrnoException;
+  if (isTooMany(error)) return `${message}: all connections of the server are in use; ${CURE}`;
+  const isOfData = embedded && path?.startsWith(dataDir);
+  return isOfData ? `${message}: DATA_DIR must be a folder that the user of the service may write` : message;
+}

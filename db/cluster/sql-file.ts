@@ -1,21 +1,18 @@
-import { isUtf8 } from "node:buffer";
-import { readFileSync } from "node:fs";
+import { readUtf8 } from "../../config/json-file.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 
-/** The text of a file of SQL, which `name` calls as its author does. Throws MigrationFailure for what is not text in UTF-8. */
+/**
+ * The text of a file of SQL, which `name` calls as its author does. Throws MigrationFailure for one that PostgreSQL or graphile-migrate
+ * would misread.
+ */
 export function readSql(path: string, name: string): string {
-  const fault = (reason: string) => new MigrationFailure(`${name} ${reason}`);
-  let bytes: Buffer;
+  let text: string;
   try {
-    bytes = readFileSync(path);
+    text = readUtf8(path);
   } catch (error) {
-    throw fault(`cannot be read: ${(error as Error).message}`);
+    throw new MigrationFailure(`${name} cannot be read: ${(error as Error).message}`);
   }
-  // PostgreSQL and graphile-migrate would read other characters, which a migration may store.
-  if (!isUtf8(bytes) || bytes.includes(0)) throw fault(`is not text in UTF-8: ${SAVE}`);
-  const text = bytes.toString();
-  if (text.startsWith("\ufeff")) throw fault(`begins with a byte order mark: ${SAVE}`);
+  if (text.startsWith("\ufeff"))
+    throw new MigrationFailure(`${name} begins with a byte order mark: save it in UTF-8, without a byte order mark`);
   return text;
 }
-
-const SAVE = "save it in UTF-8, without a byte order mark";

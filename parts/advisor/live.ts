@@ -1,10 +1,10 @@
-import { readFile } from "node:fs/promises";
 import type { Pool } from "pg";
 import pg from "pg";
 import type { Logger } from "pino";
 import { acceptanceFile } from "../../config/advisor.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
+import { readText } from "../../config/json-file.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { countsOf, type Finding, lineOf, sorted } from "../../db/findings/finding.ts";
@@ -115,9 +115,8 @@ const MAX_LOGGED = 20;
 export async function readAcceptances(advisor: string): Promise<Acceptances> {
   const file = acceptanceFile(advisor);
   if (file === null) return [];
-  const text = await readFile(file, "utf8");
   try {
-    return parseAcceptances(text);
+    return parseAcceptances(readText(file));
   } catch (error) {
     throw new Error(`${file}: ${(error as Error).message}`);
   }

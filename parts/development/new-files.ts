@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { open, readFile, rename, rm, symlink } from "node:fs/promises";
+import { open, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { CommandError, quoted } from "../../cli/command.ts";
+import { readText } from "../../config/json-file.ts";
 import { makeFolder } from "../../db/cluster/folders.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */
@@ -89,7 +90,7 @@ export async function manifestFor(
 ): Promise<NewFile> {
   const { name, version } = createRequire(import.meta.url)("../../package.json");
   const made = merged({ ...additions, dependencies: { [name]: version } }, JSON.parse(template));
-  const existing = replaces ? null : await readManifest(folder);
+  const existing = replaces ? null : readManifest(folder);
   const manifest = merged({ name: nameOf(folder), ...existing }, made);
   return {
     file: MANIFEST,
@@ -101,14 +102,15 @@ export async function manifestFor(
 const MANIFEST = "package.json";
 
 /** Null if there is none. Throws CommandError. */
-async function readManifest(folder: string): Promise<Members | null> {
+function readManifest(folder: string): Members | null {
   const file = join(folder, MANIFEST);
   if (!existsSync(file)) return null;
-  const manifest = await readFile(file, "utf8")
-    .then((text) => JSON.parse(text.replace(/^\ufeff/, "")))
-    .catch((error) => {
-      throw new CommandError(1, `cannot read ${file}: ${(error as Error).message}`);
-    });
+  let manifest: unknown;
+  try {
+    manifest = JSON.parse(readText(file));
+  } catch (error) {
+    throw new CommandError(1, `cannot read ${file}: ${(error as Error).message}`);
+  }
   if (!isObject(manifest)) throw new CommandError(1, `${file} is not a JSON object`);
   if ((manifest.type ?? "module") === "module") return manifest;
   throw new CommandError(1, `${file} has "type": "${manifest.type}": applications are modules, so set it to "module"`);

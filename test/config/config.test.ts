@@ -494,7 +494,7 @@ test("--help names every setting with its default", () => {
 });
 
 describe("SETTINGS_FILE", () => {
-  const withFile = (text: string, environment: Record<string, string> = {}) => {
+  const withFile = (text: string | Buffer, environment: Record<string, string> = {}) => {
     const file = join(mkdtempSync(join(tmpdir(), "content-settings-")), "settings.env");
     onTestFinished(() => rmSync(dirname(file), { recursive: true }));
     writeFileSync(file, text);
@@ -506,6 +506,15 @@ describe("SETTINGS_FILE", () => {
     const environment = withFile(text, { PORT: "9090", LOG_LEVEL: "" });
     expect(readConfig(environment)).toMatchObject({ port: 9090, logLevel: "debug", dbMaxRows: 7, dbPool: 3 });
   });
+
+  test.each([
+    ["in UTF-16", Buffer.from("\ufeffPORT=8080\n", "utf16le")],
+    ["in Latin-1", Buffer.from("BASE_URL=https://müller.example\n", "latin1")],
+  ])("%s is rejected", (_, text) =>
+    expect(errorOf(withFile(text))).toMatch(
+      /^SETTINGS_FILE cannot be read: \S+ is not text in UTF-8: save it in UTF-8/,
+    ),
+  );
 
   test.each([
     ["PROT=8080", /^PROT in \S+ is not a setting of this service$/],

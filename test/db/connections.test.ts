@@ -2,6 +2,7 @@ import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { withClient } from "../../db/cluster/client.ts";
 import { connectionsOf, refuseWithoutConnections, whyNotStarted } from "../../db/cluster/connections.ts";
+import { keepSecret } from "../../db/cluster/data-directory.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { readTestConfig, startTestService } from "../support/service.ts";
 
@@ -63,6 +64,15 @@ test("a start that takes over needs two connections for each process beside the 
   );
 });
 
+const OWN = readTestConfig({ DATA_DIR: "/proc/data" });
+
+test("a start that fails because the data directory cannot be made names the setting", async () => {
+  const refused = await keepSecret("/proc/data/secret").catch((error) => error);
+  expect(whyNotStarted(refused, OWN)).toBe(
+    "ENOENT: no such file or directory, mkdir '/proc/data': DATA_DIR must be a folder that the user of the service may write",
+  );
+});
+
 test("a start that fails because the server has no connection left says what to do, and another failure only its reason", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
@@ -71,8 +81,8 @@ test("a start that fails because the server has no connection left says what to 
   onTestFinished(async () => void (await database.owner.query(`drop role ${login}`)));
   const url = Object.assign(new URL(database.url), { username: login, password: "none" }).href;
   const refused = await withClient(url, async () => {}).catch((error) => error);
-  expect(whyNotStarted(refused)).toMatch(
+  expect(whyNotStarted(refused, OWN)).toMatch(
     /too many connections for role .*: all connections of the server are in use; raise max_connections of the server, or set /,
   );
-  expect(whyNotStarted(new Error("no"))).toBe("no");
+  expect(whyNotStarted(new Error("no"), OWN)).toBe("no");
 });
