@@ -14,7 +14,7 @@ const GRANTS = `
     when 'T' then 'types' when 'n' then 'schemas' end as kind) as k
   cross join lateral (
     select case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end as name) as r
-  where d.defaclnamespace = 0 and d.defaclrole = current_user::regrole and k.kind is not null
+  where d.defaclnamespace = 0 and d.defaclrole = quote_ident(current_user)::regrole and k.kind is not null
     and g.grantee <> d.defaclrole
     and case g.grantee
       when 0 then d.defaclobjtype not in ('f', 'T')

@@ -16,8 +16,14 @@ export type Endpoint = {
   readonly setting?: "PORT" | "ADMIN_PORT";
 };
 
-/** Where another program listens, and what to do. */
-function inUse(host: string, port: number, setting: string): string {
+/** Why nothing can listen there, and what to do. */
+function reasonOf(
+  { code, message }: NodeJS.ErrnoException,
+  { host, port, setting }: Required<Omit<Endpoint, "isShared">>,
+): string {
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return `${host} is not an address of this machine: set ${setting.replace("PORT", "HOST")} to one, or to 0.0.0.0 for all`;
+  if (code !== "EADDRINUSE") return message;
   const named = process.platform === "linux" ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`;
   return `another program listens on port ${port} of ${host}: set ${setting} to another port, or stop that program, which ${named} names`;
 }
@@ -76,7 +82,7 @@ export class HttpServer {
     const reusePort = (isShared || cluster.isWorker) && canShare;
     return new Promise((resolve, reject) => {
       const refuse = (error: NodeJS.ErrnoException) =>
-        reject(error.code === "EADDRINUSE" ? new Error(inUse(host, port, setting), { cause: error }) : error);
+        reject(new Error(reasonOf(error, { host, port, setting }), { cause: error }));
       this.node.once("error", refuse);
       this.node.listen({ host, port, reusePort }, () => {
         this.node.off("error", refuse);

@@ -12,6 +12,16 @@ test("a WebSocket upgrade before the service is ready is answered as a plain req
   expect((await socket.head()).status).toBe(503);
 });
 
+test.each([
+  ["PORT", "HOST", "192.0.2.1"],
+  ["ADMIN_PORT", "ADMIN_HOST", "nowhere.invalid"],
+] as const)("an address for %s that this machine does not have names %s", async (setting, ofHost, host) => {
+  const server = new HttpServer(() => {});
+  await expect(server.listen({ host, port: 0, setting })).rejects.toThrow(
+    `${host} is not an address of this machine: set ${ofHost} to one, or to 0.0.0.0 for all`,
+  );
+});
+
 test("a connection without a request since the last check is closed, even if its client sends empty lines", async () => {
   const server = new HttpServer((_request, response) => void response.end());
   onTestFinished(() => server.close());

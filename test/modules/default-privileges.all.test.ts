@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { withClient } from "../../db/cluster/client.ts";
 import { installModules } from "../../db/cluster/migrate.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { EMBEDDED, type ForeignServer, startForeignServer } from "./foreign-server.ts";
@@ -59,5 +60,22 @@ describe("default privileges of the owner", () => {
     expect(rows).toEqual([{ reads: true }]);
     await plain.drop();
     await database.drop();
+  });
+
+  test("are found for an owner whose name has capitals and spaces", async () => {
+    const { cluster } = server;
+    await withClient(cluster.url("postgres"), async (client) => {
+      await client.query(`create role "Shop Owner" superuser login password 'own'`);
+      await client.query('create database "Quoted Shop" owner "Shop Owner"');
+    });
+    const url = Object.assign(new URL(cluster.url("Quoted Shop")), { username: "Shop Owner", password: "own" }).href;
+    await withClient(url, async (owner) => {
+      await owner.query("alter default privileges grant select on tables to authenticated");
+      await installModules(url, () => {}, { modules: ["auth"], userId: "uuid" });
+      const { rows } = await owner.query(
+        "select has_table_privilege('authenticated', 'auth_private.accounts', 'select') as reads",
+      );
+      expect(rows).toEqual([{ reads: false }]);
+    });
   });
 });

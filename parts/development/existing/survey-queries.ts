@@ -147,7 +147,7 @@ export const SQL = {
       select refobjid as oid from pg_shdepend
       where refclassid = 'pg_authid'::regclass and dbid = (select oid from pg_database where datname = current_database())
       union
-      select roleid from pg_auth_members where member = current_user::regrole
+      select roleid from pg_auth_members where member = quote_ident(current_user)::regrole
     )
     select r.rolname::text as name, quote_ident(r.rolname) as sql, r.rolcanlogin as "canLogin", r.rolsuper or r.rolbypassrls as "bypassesPolicies",
       r.rolinherit as inherits,
