@@ -1,7 +1,9 @@
 import type { ExecutionResult } from "postgraphile/graphql";
 import { laterOf, type Start } from "../../db/changes/position.ts";
 import { feedGap } from "../../db/changes/reader.ts";
+import { type DatabaseErrorLike, MISSING } from "../../db/sqlstates.ts";
 import type { ChangeEvents, Subscriptions } from "./change-events.ts";
+import { causeOf } from "./errors.ts";
 
 /**
  * The events whose row the subscriber may see. A row that was deleted meanwhile, or that a policy hides, reads as null, and its
@@ -50,6 +52,11 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
       // Grafast reports an error only if next() is already waiting; otherwise the results just end.
       if (result.done && !this.#returned) throw this.#changes.error ?? feedGap();
       if (result.done) return result;
+      const gone = result.value.errors?.map(causeOf).find(isGone);
+      if (gone) {
+        this.#changes.end(gone);
+        continue;
+      }
       // There is one result for each change, in order.
       this.#last = this.#changes.positions.shift() ?? this.#last;
       if (isVisible(result.value)) return { value: { ...result.value, extensions: { changePosition: this.position } } };
@@ -83,6 +90,9 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     return this;
   }
 }
+
+/** The database no longer has what the subscription selects, so every event would fail. In a function, it may be missing for some. */
+const isGone = ({ code, where }: Partial<DatabaseErrorLike>): boolean => MISSING.has(code) && !where;
 
 function isVisible({ data, errors = [] }: ExecutionResult): boolean {
   const isNull = data === null || data === undefined || Object.values(data)[0] === null;

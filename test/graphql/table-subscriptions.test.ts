@@ -28,6 +28,9 @@ const DDL = `
   create function public.crates_held(crate public.crates) returns text language plpgsql stable
     as $$ begin perform pg_advisory_xact_lock_shared(${HELD}); return 'held'; end $$;
   grant select on public.crates to anon;
+  create table public.jars (id int primary key, label text);
+  insert into public.jars values (1, 'one');
+  grant select on public.jars to anon;
   grant execute on function public.crates_held to anon;
   create table public.doors (note text primary key);
   insert into public.doors values ('behind the door');
@@ -296,5 +299,25 @@ test.each([
       headers: { accept: "text/event-stream", authorization: `Bearer ${given ?? expired()}` },
     });
     expect([response.status, ((await response.json()) as any).errors[0].extensions.code]).toEqual([401, code]);
+  },
+);
+
+test.each(["onJarUpdated { id label }", "onJarDeleted { id label }"])(
+  "a subscription ends with one error when a column that it selects is renamed: %s",
+  async (field) => {
+    const label = await connect(service).subscribe(`subscription { ${field} }`);
+    const all = await connect(service).subscribe("subscription { onJarUpdated { id } }");
+    await sql("alter table jars rename label to mark");
+    onTestFinished(
+      () => void sql("alter table jars rename mark to label; insert into jars values (1) on conflict do nothing"),
+    );
+    await sql("update jars set mark = mark || '!'");
+    await sql("update jars set mark = mark || '?'; delete from jars");
+    await expect
+      .poll(() => label.error, POLL)
+      .toMatchObject([
+        { message: "the schema has changed: this field no longer exists", extensions: { code: "RESOURCE_NOT_FOUND" } },
+      ]);
+    expect([label.events, label.faults, all.error]).toEqual([[], [], null]);
   },
 );
