@@ -12,6 +12,8 @@ export type ChangedColumn = {
   readonly name: string;
   /** Its number in pg_attribute, which it keeps when it is renamed; undefined if that is not known. */
   readonly number?: number | undefined;
+  /** Whether it is logged of old rows; absent if it is not. */
+  readonly isLogged?: boolean | undefined;
   readonly type: number;
   readonly typeName: string;
   readonly shape: ValueShape;
@@ -38,6 +40,8 @@ export type ChangedTable = {
   readonly schema: string;
   readonly name: string;
   readonly columns: readonly ChangedColumn[];
+  /** Whether it has partitions, which all log whole old rows. The stream says only what the table itself would log. */
+  readonly hasWholePartitions?: boolean | undefined;
 };
 
 /**

@@ -6,6 +6,7 @@ import type { Logins } from "../cluster/provision.ts";
 import type { DatabaseLimits } from "../limits.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { PrimaryClient } from "../wire/primary.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
@@ -16,7 +17,6 @@ import { inspectServer, OTHER_SERVER, refusalsOfLogical, whyUnread } from "./req
 import { SharedSource } from "./shared.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
-import type { LoggedTable } from "./types.ts";
 
 /** How and where committed changes are read. It has no functions, because worker processes receive it as JSON. */
 export type ChangesConfig = {
@@ -262,7 +262,7 @@ function sourceOf(changes: ChangesConfig, publication: Publication, options: Fee
     hasInstances: manager === "service",
     onError,
     onWarning: (warning: string) => log.warn(warning),
-    onTable: (logged: LoggedTable) => publication.meet(logged),
+    onTable: (table: DescribedTable) => publication.meet(table),
   };
   return sharedLog === null
     ? new LogicalSource({ ...common, slot: slotOf(database, instanceId) })

@@ -1,7 +1,7 @@
 import type { ChangedColumn, ChangedTable } from "./change.ts";
 /** A table as a source describes it. `type` is the OID of the column's type. */
 export type DescribedTable = Omit<ChangedTable, "columns"> & {
-  readonly columns: readonly Pick<ChangedColumn, "name" | "number" | "type" | "computed">[];
+  readonly columns: readonly Pick<ChangedColumn, "name" | "number" | "isLogged" | "type" | "computed">[];
 };
 
 /**
@@ -41,7 +41,7 @@ export function withNumbers({ columns }: DescribedTable, found: NumberedRows, kn
   const sent = columns.filter(({ computed }) => computed?.isSent !== false);
   const { before } = knowledge;
   const numbers = numbersOf(sent, found, knowledge) ?? numbersOf(sent, found, { before, ...NOTHING }) ?? [];
-  return sent.map(({ name, number, type }, i) => ({ name, number: number ?? numbers[i], type }));
+  return sent.map(({ name, number, isLogged, type }, i) => ({ name, number: number ?? numbers[i], isLogged, type }));
 }
 
 /** Null if the rows do not fit the columns: one was not settled. */

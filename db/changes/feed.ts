@@ -137,6 +137,8 @@ export class ChangeFeed implements ChangeSink {
   /** The same as far as it is known, and a call when it may have changed; changes of the tables `recreated` have been missed. */
   knownLosses: Publication["knownLosses"] = (...of) => this.#publication?.knownLosses(...of) ?? NOTHING_LOST;
   onLosses = (listener: (recreated: ReadonlySet<string>) => void) => void this.#lossListeners.push(listener);
+  /** A change could not be delivered: earlier positions are gaps from now on. */
+  miss: Publication["published"]["miss"] = (...change) => this.#publication?.published.miss(...change);
 
   /** Resolves when every later commit will be received. Rejects with Problem if that takes too long. */
   async open(): Promise<void> {

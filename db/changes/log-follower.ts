@@ -1,10 +1,10 @@
 import type pg from "pg";
 import { pause } from "../repeat.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { comparePositions, laterOf, type Position } from "./position.ts";
 import { DESCRIBED, DESCRIBED_AGAIN, type Entry, type Found, LENGTH_BYTES, type SharedLog } from "./shared-log.ts";
 import type { ChangeSink } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
-import type { LoggedTable } from "./types.ts";
 
 /** Milliseconds between two looks for the stream before it is found, and afterwards, */
 const SEARCH = 50;
@@ -26,7 +26,7 @@ export type LogFollowerOptions = {
   readonly log: SharedLog;
   readonly pool: pg.Pool;
   readonly sink: ChangeSink;
-  readonly onTable: (logged: LoggedTable) => Promise<boolean> | null;
+  readonly onTable: (table: DescribedTable) => Promise<boolean> | null;
   readonly onError: (error: Error) => void;
   /** Changes are received from now on. */
   onBegin(): void;

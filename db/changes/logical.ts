@@ -1,12 +1,12 @@
+import type { DescribedTable } from "./column-numbers.ts";
 import { RestingMark } from "./position.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
 import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
-import type { LoggedTable } from "./types.ts";
 
 export type LogicalSourceOptions = SlotReaderOptions & {
   /** See StreamDecoder. */
-  readonly onTable?: (logged: LoggedTable) => Promise<boolean> | null;
+  readonly onTable?: (table: DescribedTable) => Promise<boolean> | null;
 };
 
 /**

@@ -7,8 +7,8 @@ type Tuple = (string | null | undefined)[];
 export type LogicalMessage =
   | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number; readonly xid: number }
   | { readonly kind: "commit"; readonly endLsn: bigint }
-  /** Precedes the first change of the table, and the first one after DDL. `oldColumns` are logged of old rows. */
-  | { readonly kind: "table"; readonly table: DescribedTable; readonly oldColumns: readonly string[] }
+  /** Precedes the first change of the table, and the first one after DDL. */
+  | { readonly kind: "table"; readonly table: DescribedTable }
   | RowMessage
   | { readonly kind: "truncate"; readonly tables: readonly ChangedTable[] }
   /** Written by pg_logical_emit_message. */
@@ -63,7 +63,7 @@ export class PgOutputDecoder {
         return this.#update();
       case "D": {
         const table = this.#table();
-        return { kind: "delete", table, old: this.#oldTuple(this.#char()), new: null };
+        return { kind: "delete", table, old: this.#oldTuple(this.#char(), table), new: null };
       }
       case "T":
         return this.#truncate();
@@ -79,10 +79,10 @@ export class PgOutputDecoder {
     const table = this.#table();
     const tag = this.#char();
     if (tag === "N") return { kind: "update", table, old: null, new: this.#tuple() };
-    const old = this.#oldTuple(tag);
+    const old = this.#oldTuple(tag, table);
     const updated = this.#newTuple();
-    // With REPLICA IDENTITY FULL the old row has the values of large columns that the update did not change.
-    if (tag === "O") for (const [i, value] of updated.entries()) if (value === undefined) updated[i] = old[i];
+    // A whole old row has the values of large columns that the update did not change.
+    for (const [i, value] of updated.entries()) if (value === undefined) updated[i] = old[i];
     return { kind: "update", table, old, new: updated };
   }
 
@@ -98,12 +98,11 @@ export class PgOutputDecoder {
     const name = this.#string();
     this.#at += 1; // replica identity
     const columns = Array.from({ length: this.#short() }, () => this.#column());
-    const oldColumns = columns.flatMap(({ name, isLogged }) => (isLogged ? [name] : []));
-    return { kind: "table", table: { oid, schema, name, columns }, oldColumns };
+    return { kind: "table", table: { oid, schema, name, columns } };
   }
 
   /** The only flag says whether the column is part of the replica identity. */
-  #column(): DescribedTable["columns"][number] & { readonly isLogged: boolean } {
+  #column(): DescribedTable["columns"][number] {
     const isLogged = this.#bytes[this.#at++] === 1;
     const column = { name: this.#string(), type: this.#int(), isLogged };
     this.#at += 4; // type modifier
@@ -117,10 +116,14 @@ export class PgOutputDecoder {
     return table;
   }
 
-  /** K: the key, O: the whole row. The columns outside of the key are sent as null, and those of the key are never null. */
-  #oldTuple(tag: string): Tuple {
+  /**
+   * K: the key, or the whole row of a partition. O: the whole row. The columns outside of a key are sent as null, and those of the key are
+   * never null.
+   */
+  #oldTuple(tag: string, { columns, hasWholePartitions }: ChangedTable): Tuple {
     const values = this.#tuple();
-    return tag === "K" ? values.map((value) => value ?? undefined) : values;
+    const hasMore = () => values.some((value, i) => value !== null && !columns[i]!.isLogged);
+    return tag === "O" || (hasWholePartitions && hasMore()) ? values : values.map((value) => value ?? undefined);
   }
 
   /** Skips the tag N. */

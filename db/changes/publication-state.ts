@@ -32,6 +32,8 @@ export type TableState = {
   readonly isPublished: boolean;
   /** The OID of its entry in the publication; its own if the publication does not name it. */
   readonly entry: number;
+  /** Changes when the publication gets other options, or the table another entry or a partition that was a table before. */
+  readonly membership: string | null;
   readonly columns: readonly string[];
   /** The columns of new rows that are published; null if it is not published. */
   readonly publishedColumns: readonly string[] | null;
@@ -61,7 +63,7 @@ export type PublicationState = {
  * The tables of the schemas $1, as TableState. $2 are the logins whose roles callers may become, $3 is the publication.
  * Partitions belong to their table.
  */
-export const tablesQuery = `
+const queryOf = (condition: string) => `
 with callers as materialized (
   select r.oid
   from pg_catalog.pg_roles as r
@@ -97,6 +99,20 @@ select
     join pg_catalog.pg_publication as p on p.oid = r.prpubid
     where p.pubname = $3 and r.prrelid = c.oid
   ), c.oid) as entry,
+  (
+    select pg_catalog.concat_ws(' ', p.xmin, r.oid, s.oid, (
+      -- Those that were not created as partitions.
+      select pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat(i.inhrelid, ' ', i.xmin), ' ' order by i.inhrelid))
+      from pg_catalog.pg_partition_tree(c.oid) as t
+      join pg_catalog.pg_inherits as i on i.inhrelid = t.relid
+      join pg_catalog.pg_attribute as a on a.attrelid = t.relid and a.attname = 'ctid'
+      where t.level > 0 and i.xmin <> a.xmin
+    ))
+    from pg_catalog.pg_publication as p
+    left join pg_catalog.pg_publication_rel as r on r.prpubid = p.oid and r.prrelid = c.oid
+    left join pg_catalog.pg_publication_namespace as s on s.pnpubid = p.oid and s.pnnspid = n.oid
+    where p.pubname = $3
+  ) as membership,
   (
     select array(
       select name from unnest(p.attnames::text[]) as name
@@ -186,8 +202,12 @@ select
   ) as relations
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-where n.nspname = any ($1) and c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence <> 't'
+where n.nspname = any ($1) and c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence <> 't' ${condition}
 order by n.nspname, c.relname`;
+
+export const tablesQuery = queryOf("");
+/** The same of one of them, which has the OID $4, or of which $4 is a partition. */
+export const tableQuery = queryOf("and c.oid = coalesce(pg_partition_root($4::oid::regclass)::oid, $4)");
 
 /** A publication as PublicationState. $1 is its name. */
 export const publicationQuery = `

@@ -1,13 +1,19 @@
 import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import type { Position, Start } from "./position.ts";
 import { additionOf, failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
-import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
+import {
+  type PublicationState,
+  publicationQuery,
+  type TableState,
+  tableQuery,
+  tablesQuery,
+} from "./publication-state.ts";
 import { keyOf, PublishedTables } from "./published-tables.ts";
 import { feedGap } from "./reader.ts";
-import type { LoggedTable } from "./types.ts";
 
 /**
  * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
@@ -114,21 +120,16 @@ export class Publication {
   }
 
   /**
-   * What the stream says about a table before its changes. If it has other columns than the last run has seen, or others are logged of
-   * old rows, the tables have been altered without an announcement: they are read again, and the result is true. So they are if the table
-   * has replaced another one, whose subscribers learn of the gap before its first change.
+   * The stream describes a table before its changes: before the first ones, and after DDL. If it is not as the last run has left it, the
+   * tables are read again, and the result is true. So its subscribers learn of a gap before the first change after it.
    */
-  meet({ table: { oid, schema, name, columns }, oldColumns }: LoggedTable): Promise<boolean> | null {
-    const table = [...this.#tables.values()].find((each) => each.oid === oid || each.relations.some(isOf(oid)));
-    const known = table?.relations.find(isOf(oid))?.oldColumns;
-    const isLogged = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
-    const isNamed = table ? columns.every(({ name }) => table.columns.includes(name)) : true;
-    const isReplacement = !table && this.published.hadOther(quoteName({ schema, name }), oid);
-    if (isNamed && !isReplacement && (known === undefined || isLogged)) return null;
-    return this.#runs
-      .settled()
-      .then(() => this.#runs.now())
-      .then(() => true);
+  async meet({ oid }: DescribedTable): Promise<boolean> {
+    await this.#runs.settled();
+    const [found] = await this.#read(tableQuery, oid).catch(() => []);
+    const known = [...this.#tables.values()].find((each) => each.oid === found?.oid || each.oid === oid);
+    if (JSON.stringify(known) === JSON.stringify(found)) return false;
+    await this.#runs.now();
+    return true;
   }
 
   /** For `/health`. The number of tables is null until they have been read. */
@@ -189,9 +190,9 @@ export class Publication {
     if (isLocked) this.#runs.later();
   }
 
-  async #read(): Promise<readonly TableState[]> {
+  async #read(query = tablesQuery, ...more: readonly number[]): Promise<readonly TableState[]> {
     const { pool, name, schemas, logins } = this.#options;
-    return (await pool.query<TableState>(tablesQuery, [schemas, logins, name])).rows;
+    return (await pool.query<TableState>(query, [schemas, logins, name, ...more])).rows;
   }
 
   /** Keeps what does not arrive, for `/health`, and warns of what is new. */
@@ -254,5 +255,3 @@ export class Publication {
 
 const adviceFor = (table: TableState, state: PublicationState): string =>
   `a DBA can publish it: ${additionOf(table, state)}`;
-
-const isOf = (wanted: number) => (relation: { readonly oid: number }) => relation.oid === wanted;

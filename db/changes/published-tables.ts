@@ -1,8 +1,11 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
-import { isAfter, type Moment, type Position, parseSnapshot, type Start } from "./position.ts";
+import { isAfter, type Moment, type Position, parseSnapshot, type Snapshot, type Start } from "./position.ts";
 import type { TableState } from "./publication-state.ts";
+
+/** Later than that of any query. */
+const UNSEEN: Snapshot = { end: 2n ** 64n, running: new Set() };
 
 /** Maximum digits of an OID in base 36. */
 const OID_DIGITS = 7;
@@ -31,7 +34,7 @@ export class PublishedTables {
   /** By the number of tables, in the order of their entries: after a restart, all clients come with the same one. */
   readonly #digests = new Map<number, string>();
 
-  /** To be called in each run. Returns the names of the tables that have replaced others, or were taken out of the publication meanwhile. */
+  /** To be called in each run. Returns the names of the tables that have replaced others, or were left out meanwhile, perhaps in part. */
   follow(found: readonly TableState[]): ReadonlySet<string> {
     const tables = new Map(found.filter(({ isPublished }) => isPublished).map((table) => [keyOf(table), table]));
     const before = this.#tables;
@@ -54,6 +57,13 @@ export class PublishedTables {
     this.#first ??= moment;
     this.#settled = moment;
     for (const [key, since] of this.#since) this.#since.set(key, since ?? moment);
+  }
+
+  /** A change is missing that was committed here. */
+  miss(table: TableName, { lsn }: Position): void {
+    const key = quoteName(table);
+    const since = this.#since.get(key);
+    if (since === undefined || (since && since.lsn <= lsn)) this.#since.set(key, { lsn: lsn + 1n, snapshot: UNSEEN });
   }
 
   /** Whether another table has had the name last. */
@@ -102,12 +112,12 @@ export class PublishedTables {
 }
 
 function digestOf(tables: readonly (readonly [key: string, table: TableState])[]): string {
-  const text = JSON.stringify(tables.map(([key, { oid, entry }]) => [key, oid, entry]).sort());
+  const text = JSON.stringify(tables.map(([key, { oid, membership }]) => [key, oid, membership]).sort());
   return createHash("sha256").update(text).digest().readUIntBE(0, 4).toString(36);
 }
 
 const isSame = (one: TableState | undefined, other: TableState): boolean =>
-  one?.oid === other.oid && one.entry === other.entry;
+  one?.oid === other.oid && one.membership === other.membership;
 
 export const keyOf = ({ schema, table }: TableState): string => quoteName({ schema, name: table });
 

@@ -1,4 +1,5 @@
 import { every, type Repetition } from "../repeat.ts";
+import type { DescribedTable } from "./column-numbers.ts";
 import { Election } from "./election.ts";
 import { LogFollower } from "./log-follower.ts";
 import { RestingMark } from "./position.ts";
@@ -7,7 +8,6 @@ import type { SharedLog } from "./shared-log.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
 import { readPrimary, type ServerEnd } from "./slot-server.ts";
 import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
-import type { LoggedTable } from "./types.ts";
 
 /** Milliseconds between two looks at the database. */
 const LOOK = 2000;
@@ -18,7 +18,7 @@ export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings
   readonly log: SharedLog;
   /** Maximum size of a row. */
   readonly maxBytes: number;
-  readonly onTable: (logged: LoggedTable) => Promise<boolean> | null;
+  readonly onTable: (table: DescribedTable) => Promise<boolean> | null;
 };
 
 /**

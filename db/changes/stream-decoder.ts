@@ -6,7 +6,7 @@ import { type Snapshot, sees } from "./position.ts";
 import { QuerySnapshot } from "./query-snapshot.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import type { Beginning, ChangeSink } from "./source.ts";
-import { ChangedTypes, type LoggedTable } from "./types.ts";
+import { ChangedTypes } from "./types.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/modules/feed/announcements.sql). */
 export const SCHEMA_CHANGED = "content_service.schema";
@@ -34,7 +34,7 @@ export class StreamDecoder implements StreamHandler {
   readonly #announced = new Set<number>();
   /** The number of changes of the transaction so far, and of announcements of DDL. */
   #index = 0;
-  readonly #onTable: (logged: LoggedTable) => Promise<boolean> | null;
+  readonly #onTable: (table: DescribedTable) => Promise<boolean> | null;
   /** Whether queries see every transaction that arrives. */
   readonly #isVisible: boolean;
 
@@ -42,7 +42,7 @@ export class StreamDecoder implements StreamHandler {
    * The next change waits for the promise of `onTable`, which is called before the first change of a table, and after DDL. True: the
    * table has been altered.
    */
-  constructor(onTable: (logged: LoggedTable) => Promise<boolean> | null, isVisible = false) {
+  constructor(onTable: (table: DescribedTable) => Promise<boolean> | null, isVisible = false) {
     this.#onTable = onTable;
     this.#isVisible = isVisible;
   }
@@ -112,7 +112,7 @@ export class StreamDecoder implements StreamHandler {
         this.reach(message.endLsn);
         return null;
       case "table":
-        return this.#meet(message);
+        return this.#meet(message.table);
       case "message":
         if (message.prefix !== SCHEMA_CHANGED) return null;
         this.#index += 1;
@@ -145,11 +145,10 @@ export class StreamDecoder implements StreamHandler {
   }
 
   /** Not every database announces its DDL. */
-  async #meet(logged: LoggedTable): Promise<void> {
-    const { table } = logged;
+  async #meet(table: DescribedTable): Promise<void> {
     const known = this.#decoder.tables.find(({ oid }) => oid === table.oid);
     await this.#describe(table);
-    const isAltered = (await this.#onTable(logged)) || (known && textOf(known) !== textOf(table));
+    const isAltered = (await this.#onTable(table)) || (known && textOf(known) !== textOf(table));
     if (isAltered) await this.#changeSchema();
   }
 

@@ -3,9 +3,6 @@ import type { ChangedColumn, ChangedTable, ValueShape } from "./change.ts";
 import type { DescribedTable } from "./column-numbers.ts";
 import { type Knowledge, type NumberedRow, withNumbers } from "./column-numbers.ts";
 
-/** What the stream has of old rows: these columns. */
-export type LoggedTable = { readonly table: DescribedTable; readonly oldColumns: readonly string[] };
-
 /** `sqlName` is the name of the type in SQL, of the base type for a domain. */
 type KnownType = Pick<ChangedColumn, "typeName" | "shape"> & { readonly sqlName: string; readonly isCast: boolean };
 
@@ -42,6 +39,7 @@ export type TypeQuery = (text: string) => Promise<
     readonly generated: readonly GeneratedRow[];
     readonly numbered: readonly NumberedRow[];
     readonly listed: boolean;
+    readonly whole: boolean | null;
   }[]
 >;
 
@@ -73,9 +71,9 @@ export class ChangedTypes {
           ? { number, name: names.get(number)!, type: this.#of(type).sqlName }
           : [],
       );
-    const columns = sent.map(({ name, number, type }) => {
+    const columns = sent.map(({ name, number, isLogged, type }) => {
       const { typeName, shape, isCast } = this.#of(type);
-      const known = { name, number, type, typeName, shape };
+      const known = { name, number, isLogged, type, typeName, shape };
       const own = number === undefined ? undefined : generatedAt.get(number);
       if (number === undefined || !(isCast || own?.isVirtual)) return known;
       const { expression, inputs } = own?.isVirtual
@@ -87,7 +85,7 @@ export class ChangedTypes {
       const { typeName, shape } = this.#of(type);
       return { name, number, type, typeName, shape, computed: { expression, inputs: inputsOf(inputs), isSent: false } };
     });
-    return { ...table, columns: [...columns, ...added] };
+    return { ...table, columns: [...columns, ...added], hasWholePartitions: result!.whole === true };
   }
 
   #of(type: number): KnownType {
@@ -153,7 +151,12 @@ select (
   where a.attrelid = ${table} and a.attnum > 0
 ) as numbered, exists (
   select from pg_catalog.pg_publication_rel as r where r.prrelid = ${table} and r.prattrs is not null
-) as listed, coalesce(json_agg(json_build_object(
+) as listed, (
+  select pg_catalog.bool_and(c.relreplident = 'f')
+  from pg_catalog.pg_partition_tree(${table}) as t
+  join pg_catalog.pg_class as c on c.oid = t.relid
+  where t.isleaf and t.level > 0
+) as whole, coalesce(json_agg(json_build_object(
   'name', a.attname, 'number', a.attnum, 'type', a.atttypid::bigint, 'isVirtual', a.attgenerated = 'v', 'expression', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
   'inputs', array(
     select p.refobjsubid

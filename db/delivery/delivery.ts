@@ -2,7 +2,7 @@ import { pieces } from "../admission/pieces.ts";
 import type { Change } from "../changes/change.ts";
 import type { ChangeFeed } from "../changes/feed.ts";
 import { comparePositions, type Start, withoutSnapshot } from "../changes/position.ts";
-import type { ChangeReader } from "../changes/reader.ts";
+import { type ChangeReader, isFeedGap } from "../changes/reader.ts";
 import type { Rights } from "../rights/rights.ts";
 import { Watches } from "../rights/subscriber-watches.ts";
 import type { ChangeVisibility } from "../rights/watch.ts";
@@ -241,9 +241,10 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
   async #deliver(group: WatchGroup<W, Shared>, results: readonly ChangeVisibility<W>[]): Promise<void> {
     const presented = group.present(results);
     await computeColumns(presented, this.#rights);
-    const onError = (watch: W, error: unknown) => {
-      this.#report(error);
-      if (group.watches.has(watch)) this.#end(watch, new Error("internal error"));
+    const onError = (watch: W, error: unknown, { position }: Change) => {
+      if (isFeedGap(error)) this.#feed.miss(watch.table, position);
+      else this.#report(error);
+      if (group.watches.has(watch)) this.#end(watch, isFeedGap(error) ? error : new Error("internal error"));
     };
     const events: GroupEvents<W> = { onError, onPause: (...paused) => void this.#pause(group, ...paused) };
     for (const seen of presented) {
@@ -251,7 +252,7 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       try {
         await group.deliver(seen, this.#prepare(seen.change), events);
       } catch (error) {
-        for (const { watch } of [...seen.visible, ...seen.failures]) onError(watch, error);
+        for (const { watch } of [...seen.visible, ...seen.failures]) onError(watch, error, seen.change);
       }
     }
   }

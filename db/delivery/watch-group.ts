@@ -3,7 +3,8 @@ import { quoteName } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
 import type { ChangeFeed } from "../changes/feed.ts";
 import { comparePositions, follows, isCommittedAfter, type Position, type Start } from "../changes/position.ts";
-import { type ChangeReader, feedGap } from "../changes/reader.ts";
+import { type ChangeReader, feedGap, isFeedGap } from "../changes/reader.ts";
+import { CheckError } from "../rights/checker.ts";
 import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { Watches } from "../rights/subscriber-watches.ts";
 import { type ChangeVisibility, type Failure, onlyOf, type VisibleChange, type Watch } from "../rights/watch.ts";
@@ -16,10 +17,10 @@ export const CHANGES = "changes";
 export class WatchEnded extends Error {}
 
 /** What happens while a change is given to subscribers. */
-export type GroupEvents<W> = {
+export type GroupEvents<W extends Watch> = {
   /** The subscriber of the watch cannot receive the next change. It has received everything up to the position. */
   onPause(watch: W, position: Start, ready: Promise<void>): void;
-  onError(watch: W, error: unknown): void;
+  onError(watch: W, error: unknown, change: Change): void;
 };
 
 /** Subscribers for which Postgres could not decide with the others. */
@@ -82,6 +83,7 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
       for (const seen of subscribers.slice(from, from + PART)) this.#give(seen, shared, change, events);
     }
     const fail = ({ watch, error }: Failure<W>) => {
+      if (isFeedGap(error)) throw error;
       watch.subscriber.fail(watch, error);
       this.#reached.set(watch.subscriber, change.position);
     };
@@ -104,13 +106,13 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
    * If it throws, only the subscriber of this watch ends. Does nothing for a watch that has left the group meanwhile, or has come back
    * with a later start.
    */
-  #try(watch: W, { position }: Change, act: () => void, { onError }: GroupEvents<W>): void {
+  #try(watch: W, change: Change, act: () => void, { onError }: GroupEvents<W>): void {
     const start = this.#starts.get(watch);
-    if (!this.watches.has(watch) || (start && comparePositions(position, start) <= 0)) return;
+    if (!this.watches.has(watch) || (start && comparePositions(change.position, start) <= 0)) return;
     try {
       act();
     } catch (error) {
-      onError(watch, error);
+      onError(watch, error, change);
     }
   }
 
@@ -205,7 +207,7 @@ const PAIRS = 10_000;
 export const batchSize = (watches: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / watches)));
 
 export const timeoutOf = <W extends Watch>({ failures }: ChangeVisibility<W>) =>
-  failures.find(({ error }) => error.isTimeout);
+  failures.find(({ error }) => error instanceof CheckError && error.isTimeout);
 
 export const tooSlow = ({ table: { schema, name } }: Watch) =>
   new WatchEnded(`the filter, or a policy of ${schema}.${name}, takes too long: simplify it, or give it an index`);

@@ -1,5 +1,6 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
 import type { ChangedTable, Image } from "../changes/change.ts";
+import { columnIndexesOf } from "../changes/json.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { writeArray } from "../wire/array-text.ts";
 
@@ -43,7 +44,6 @@ const fieldOf = (value: Image[number]) => (value == null ? "" : `"${value.replac
 
 /** Whether the row has all these columns. */
 export const hasColumns = ({ table, image }: Row, names: ReadonlySet<string>): boolean => {
-  let count = 0;
-  for (const [i, { name }] of table.columns.entries()) if (image[i] !== undefined && names.has(name)) count++;
-  return count === names.size;
+  const indexes = columnIndexesOf(table, names);
+  return indexes.length === names.size && indexes.every((i) => image[i] !== undefined);
 };

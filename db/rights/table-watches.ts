@@ -1,11 +1,15 @@
+import { forObjects } from "../../cache/cache.ts";
 import type { Caller } from "../caller.ts";
-import type { Change } from "../changes/change.ts";
+import type { Change, ChangedTable } from "../changes/change.ts";
+import { columnIndexesOf } from "../changes/json.ts";
 import { presentTable } from "../changes/present-table.ts";
+import { feedGap } from "../changes/reader.ts";
 import { CallerGroups } from "./caller-groups.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy, RowVisibility } from "./policy.ts";
-import type { Row } from "./row-source.ts";
+import { columnsRead } from "./rights.ts";
+import { hasColumns, type Row } from "./row-source.ts";
 import {
   type Answer,
   type ChangeVisibility,
@@ -26,12 +30,22 @@ type May<W> = (watch: W, row: number) => boolean | CheckError;
 /** Decided by queries, or true for every row. */
 const NO_PART: PolicyPart = { condition: null, terms: [] };
 
+/** Watches whose policy and filter read the same columns. */
+type Readers<W> = {
+  readonly columns: ReadonlySet<string>;
+  /** Whether they have been promised deletions. */
+  readonly wantOld: boolean;
+  readonly watches: Set<W>;
+};
+
 /** The watches of one table in one role. */
 export class TableWatches<W extends Watch> {
   readonly #view: View;
   readonly #policy: Policy | null;
   readonly #matcher: Matcher<W>;
   readonly #watches = new Set<W>();
+  /** Those that do not accept every loss. */
+  readonly #readers = new Map<string, Readers<W>>();
   /** Those whose callers are not prepared yet. */
   readonly #waiting = new Set<W>();
   /** Those whose policy is decided by queries. */
@@ -53,10 +67,15 @@ export class TableWatches<W extends Watch> {
   add(watch: W): void {
     this.#watches.add(watch);
     this.#waiting.add(watch);
+    const [key, readers] = this.#readersOf(watch);
+    readers.watches.add(watch);
+    if (watch.lapse) this.#readers.set(key, readers);
   }
 
   delete(watch: W): void {
     this.#watches.delete(watch);
+    const [key, { watches }] = this.#readersOf(watch);
+    if (watches.delete(watch) && watches.size === 0) this.#readers.delete(key);
     if (this.#waiting.delete(watch)) return;
     this.#matcher.delete(watch);
     this.#asking.delete(watch);
@@ -101,7 +120,8 @@ export class TableWatches<W extends Watch> {
     };
     const results = this.#resultsOf(changes, rows, found, may, isOpen);
     if (!inquiry.isShared) return { results, undecided };
-    for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
+    for (const { failures } of results)
+      for (const { watch, error } of failures) if (error instanceof CheckError) undecided.add(watch);
     return { results: results.map((result) => onlyOf((watch) => !undecided.has(watch), result)), undecided };
   }
 
@@ -115,11 +135,32 @@ export class TableWatches<W extends Watch> {
   ): ChangeVisibility<W>[] {
     const view = this.#view;
     return changes.map((change, i) => {
-      if (change.operation !== "TRUNCATE") return findVisible(change, [previous[i]!, current[i]!], view, found, may);
+      if (change.operation !== "TRUNCATE") {
+        const result = findVisible(change, [previous[i]!, current[i]!], view, found, may);
+        const failures = [...this.#lossesOf(change, result, isNow)];
+        return failures.length === 0 ? result : { ...result, failures: [...result.failures, ...failures] };
+      }
       const watches = [...this.#watches].filter(isNow);
       const visible = watches.map((watch) => ({ watch, view, event: "TRUNCATE", left: null, seesOld: false }) as const);
       return { change, visible, failures: [] };
     });
+  }
+
+  /** The watches, of those that are decided now, that are not decided yet, because the log lacks a column that they read. */
+  *#lossesOf(change: Change, { visible, failures }: ChangeVisibility<W>, isNow: (watch: W) => boolean) {
+    for (const { columns, wantOld, watches } of this.#readers.values()) {
+      const error = lossOf(change, presentTable(change.table, this.#view.table), columns, wantOld);
+      if (error === null) continue;
+      const decided = new Set([...visible, ...failures].map(({ watch }) => watch));
+      for (const watch of watches) if (isNow(watch) && !decided.has(watch)) yield { watch, error };
+    }
+  }
+
+  #readersOf(watch: W): [key: string, readers: Readers<W>] {
+    const columns = columnsRead(this.#view, watch.filter?.columns.keys());
+    const wantOld = typeof watch.lapse?.({ all: null, deletes: "" }) === "string";
+    const key = JSON.stringify([wantOld, ...columns]);
+    return [key, this.#readers.get(key) ?? { columns, wantOld, watches: new Set() }];
   }
 
   /** Admits the watches whose callers are prepared. */
@@ -184,6 +225,27 @@ function rowsOf(changes: readonly Change[], view: View): Rows {
     image === null ? -1 : all.push({ table: presentTable(change.table, view.table), image }) - 1;
   const current = changes.map((change) => add(change, change.new));
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
+}
+
+const loggedIn = forObjects(
+  ({ columns }: ChangedTable) => new Set(columns.flatMap(({ name, isLogged }) => (isLogged ? [name] : []))),
+);
+
+/** Why the log does not decide a change for those who read these columns; null if it does. */
+function lossOf(
+  { operation, new: current, old }: Change,
+  table: ChangedTable,
+  columns: ReadonlySet<string>,
+  wantOld: boolean,
+): Error | null {
+  // An update without an old row has not changed what is logged of it.
+  const hasOld = () => (old ? hasColumns({ table, image: old }, columns) : columns.isSubsetOf(loggedIn(table)));
+  if (wantOld && operation !== "INSERT" && !hasOld()) return feedGap();
+  if (current === null || hasColumns({ table, image: current }, columns)) return null;
+  if (columnIndexesOf(table, columns).length < columns.size) return feedGap();
+  return new Error(
+    "an update has not changed a large value that is needed to check it, which is logged only with replica identity full",
+  );
 }
 
 function findVisible<W extends Watch>(

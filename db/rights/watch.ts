@@ -2,7 +2,7 @@ import type { Caller } from "../caller.ts";
 import type { Table, TableName } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
 import type { LostChanges } from "../changes/lost-changes.ts";
-import type { CheckError, Inquiry } from "./checker.ts";
+import type { Inquiry } from "./checker.ts";
 import type { PreparedFilter } from "./filter.ts";
 import type { Policy } from "./policy.ts";
 
@@ -41,8 +41,11 @@ export type VisibleChange<W extends Watch> = {
   readonly seesOld: boolean;
 };
 
-/** A change that could not be checked for a subscriber, because the policy raised an error. */
-export type Failure<W extends Watch> = { readonly watch: W; readonly error: CheckError };
+/**
+ * A change that could not be checked for a subscriber, because the policy raised an error. `feedGap` if the log lacks a column that is
+ * needed for that, and the subscriber does not know of this loss.
+ */
+export type Failure<W extends Watch> = { readonly watch: W; readonly error: Error };
 
 /** Who sees a change. */
 export type ChangeVisibility<W extends Watch> = {

@@ -3,8 +3,7 @@ language plpgsql volatile set search_path = '' as $$
 begin
   if current_setting('changes.is_silent', true) = 'on' then return; end if;
   if tg_event = 'ddl_command_end' then
-    perform from pg_event_trigger_ddl_commands()
-    where schema_name is distinct from 'pg_temp' and object_type not like 'publication%';
+    perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
   else
     -- An object that depends on a temporary one, such as the rule of a view, does not count as temporary itself.
     perform from pg_event_trigger_dropped_objects() where original and not is_temporary;

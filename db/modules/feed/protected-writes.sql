@@ -1,5 +1,5 @@
--- Updates and deletes of a published table fail without a replica identity. So after each DDL statement on such a table
--- this trigger sets one, or unpublishes the table.
+-- Updates and deletes of a published table fail without a replica identity, and are missed if their old rows are not
+-- logged. So after each DDL statement on such a table this trigger sets one, or unpublishes the table.
 create or replace function changes.protect_writes() returns event_trigger
 -- It runs as its owner: the owner of an altered table need not own the publication.
 language plpgsql volatile security definer set search_path = '' as $$
@@ -34,10 +34,10 @@ begin
     join pg_publication as p on p.oid = pr.prpubid
     where c.relkind = 'r' and c.relreplident in ('d', 'f') and p.pubname = 'content_changes'
   loop
-    -- The rules of db/changes/publication-plan.ts, for the tables whose updates and deletes would fail from now on.
+    -- The rules of db/changes/publication-plan.ts.
     if altered.is_full and altered.has_virtual_column and altered.has_key then
       execute format('alter table %s replica identity default', altered.name);
-    elsif not altered.is_full and not altered.has_key and not altered.has_virtual_column then
+    elsif not altered.is_full and not altered.has_virtual_column then
       execute format('alter table %s replica identity full', altered.name);
     elsif altered.has_virtual_column and not altered.has_key then
       execute format('alter publication content_changes drop table only %s', altered.published);

@@ -5,10 +5,18 @@ begin
   if not exists (select from pg_publication where pubname = 'content_changes') then
     create publication content_changes;
   end if;
-  alter publication content_changes
-    set (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
+  -- Not if it has these options already: an altered publication is a gap for all subscribers.
+  if exists (
+    select from pg_publication
+    where pubname = 'content_changes' and not (pubinsert and pubupdate and pubdelete and pubtruncate and pubviaroot)
+  ) then
+    alter publication content_changes
+      set (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
+  end if;
   -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
-  if current_setting('server_version_num')::integer >= 180000 then
+  if exists (
+    select from pg_publication as p where pubname = 'content_changes' and to_jsonb(p) ->> 'pubgencols' <> 's'
+  ) then
     alter publication content_changes set (publish_generated_columns = 'stored');
   end if;
 end $$;
@@ -39,9 +47,11 @@ begin
     join pg_publication as p on p.oid = r.prpubid
     where p.pubname = 'content_changes' and r.prrelid = relation
   ) then return; end if;
+  perform set_config('changes.is_silent', 'on', true);
   execute format(
     'alter publication content_changes %s table only %s', case when is_published then 'add' else 'drop' end, relation
   );
+  perform set_config('changes.is_silent', 'off', true);
 end $$;
 
 comment on function changes.publish_table(regclass, boolean) is

@@ -47,6 +47,7 @@ test.each([
   ['drop policy "hidden rows" on notes', "DROP POLICY"],
   ["drop view recent_notes", "DROP VIEW"],
   ["drop table notes cascade", "DROP TABLE"],
+  ["alter publication content_changes set (publish = 'insert, update, delete, truncate')", "ALTER PUBLICATION"],
   ["create table copied as select 1 as one", "CREATE TABLE AS"],
   ["create schema more create table more.one (id int)", "CREATE SCHEMA"],
   ["drop schema more cascade", "DROP SCHEMA"],
