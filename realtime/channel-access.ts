@@ -1,5 +1,5 @@
 import type { Caller } from "../db/caller.ts";
-import { messageForSubscriber } from "../db/masking.ts";
+import { clientMessage, messageForSubscriber } from "../db/masking.ts";
 import type { Checker } from "../db/rights/checker.ts";
 import type { DatabaseErrorLike } from "../db/sqlstates.ts";
 import { type Identity, NO_REQUEST, type RequestContext } from "../db/transaction/identity.ts";
@@ -35,6 +35,7 @@ export type ChannelAccessOptions = MessagePoliciesOptions & {
   /** Whether the database has the function `realtime.rights_on` of this service. */
   readonly hasModule: boolean;
   readonly checker: Pick<Checker, "admit">;
+  onInternalError(error: unknown, requestId: string): void;
 };
 
 /** Who may use channels. For private ones, the policies on the table realtime.messages decide. */
@@ -49,7 +50,7 @@ export class ChannelAccess {
 
   /** Whether the caller may use any channel: DB_PRE_REQUEST may refuse it. Rejects with Problem. */
   async admit(caller: Caller, request: RequestContext): Promise<void> {
-    await this.#options.checker.admit({ caller, request })?.catch(refuse);
+    await this.#options.checker.admit({ caller, request })?.catch((error) => this.#refuse(error, request));
   }
 
   /** The rights on a private channel; `name` is the topic without `realtime:`. Rejects with Problem. */
@@ -61,7 +62,7 @@ export class ChannelAccess {
       const [result] = await database.forRole(caller.role).run(identity, [{ text: STATEMENT, values: [name] }]);
       return JSON.parse(String(result!.rows[0]![0]));
     } catch (error) {
-      return refuse(error);
+      return this.#refuse(error, request);
     }
   }
 
@@ -79,7 +80,7 @@ export class ChannelAccess {
     } catch (error) {
       if (error instanceof Problem) throw noReplay(error.message);
       // A policy has raised an error, or the statement has taken too long.
-      throw noReplay(messageForSubscriber(error as DatabaseErrorLike));
+      throw noReplay(this.#messageOf(error as DatabaseErrorLike, identity.request));
     }
   }
 
@@ -89,11 +90,17 @@ export class ChannelAccess {
     const statement = { text: "select realtime.purge()", values: [] };
     if (hasModule) await database.forRole(PURGE.caller.role).run(PURGE, [statement], { isOfRole: true });
   }
-}
 
-function refuse(error: unknown): never {
-  if (isChannelProblem(error)) throw error;
-  if (error instanceof Problem) throw internal(error.message);
-  // A policy or DB_PRE_REQUEST has raised an error, or the role may not use the schema.
-  throw mayNotSee(messageForSubscriber(error as DatabaseErrorLike));
+  #refuse(error: unknown, request: RequestContext): never {
+    if (isChannelProblem(error)) throw error;
+    if (error instanceof Problem) throw internal(error.message);
+    // A policy or DB_PRE_REQUEST has raised an error, or the role may not use the schema.
+    throw mayNotSee(this.#messageOf(error as DatabaseErrorLike, request));
+  }
+
+  /** What the client may read of an error. If it is masked, it is logged. */
+  #messageOf(error: DatabaseErrorLike, { requestId = "" }: RequestContext): string {
+    if (clientMessage(error) === null) this.#options.onInternalError(error, requestId);
+    return messageForSubscriber(error);
+  }
 }

@@ -64,7 +64,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const fromSql = new SqlBroadcasts({ topics, jsonMaxDepth: settings.jsonMaxDepth });
   options.notifications.onBroadcast((part) => fromSql.receive(part));
   const { checker } = rights;
-  const access = new ChannelAccess({ database, checker, hasModule: settings.hasChannels });
+  const access = new ChannelAccess({ database, checker, onInternalError, hasModule: settings.hasChannels });
   const lostChannels = settings.hasFeed
     ? new LostChannels({ pool: options.changesPool, onError: options.onConnectionError })
     : null;

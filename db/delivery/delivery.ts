@@ -246,7 +246,8 @@ export class Delivery<W extends Subscribed<W, Shared>, Shared> {
       else this.#report(error);
       if (group.watches.has(watch)) this.#end(watch, isFeedGap(error) ? error : new Error("internal error"));
     };
-    const events: GroupEvents<W> = { onError, onPause: (...paused) => void this.#pause(group, ...paused) };
+    const onPause: GroupEvents<W>["onPause"] = (...paused) => void this.#pause(group, ...paused);
+    const events = { onError, onPause, onFailure: this.#rights.note };
     for (const seen of presented) {
       // Fails only if the change cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
       try {

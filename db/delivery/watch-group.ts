@@ -21,6 +21,7 @@ export type GroupEvents<W extends Watch> = {
   /** The subscriber of the watch cannot receive the next change. It has received everything up to the position. */
   onPause(watch: W, position: Start, ready: Promise<void>): void;
   onError(watch: W, error: unknown, change: Change): void;
+  onFailure(failure: Failure<W>): void;
 };
 
 /** Subscribers for which Postgres could not decide with the others. */
@@ -82,8 +83,10 @@ export class WatchGroup<W extends Subscribed<W, Shared>, Shared> {
       if (pause) await pause;
       for (const seen of subscribers.slice(from, from + PART)) this.#give(seen, shared, change, events);
     }
-    const fail = ({ watch, error }: Failure<W>) => {
+    const fail = (failure: Failure<W>) => {
+      const { watch, error } = failure;
       if (isFeedGap(error)) throw error;
+      events.onFailure(failure);
       watch.subscriber.fail(watch, error);
       this.#reached.set(watch.subscriber, change.position);
     };

@@ -4,7 +4,7 @@ import type { Caller } from "../caller.ts";
 import type { Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
 import { isTimeout, isTransient } from "../errors.ts";
-import { messageForSubscriber } from "../masking.ts";
+import { clientMessage, messageForSubscriber } from "../masking.ts";
 import { retry } from "../repeat.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";
@@ -20,12 +20,12 @@ export type CheckerOptions = {
   readonly patience?: number;
 };
 
-/** A policy that raised an error or took too long. The message is for the developer of the client. */
+/** A policy that raised an error or took too long. The message is for the developer of the client, the cause for operators: it is masked. */
 export class CheckError extends Error {
   readonly isTimeout: boolean;
 
-  constructor(message: string, isTimeout: boolean) {
-    super(message);
+  constructor(message: string, isTimeout: boolean, cause?: Error) {
+    super(message, { cause });
     this.isTimeout = isTimeout;
   }
 }
@@ -253,8 +253,9 @@ function checkErrorOf(error: DatabaseError | Problem): Error {
   // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
   // The policy is valid for the table: its row images have no system columns. Their names and the text of the policy are not for clients.
-  if (error.code === UNDEFINED_COLUMN) return new CheckError(NOT_DECIDED, false);
-  return new CheckError(messageForSubscriber(error), isTimeout(error));
+  if (error.code === UNDEFINED_COLUMN) return new CheckError(NOT_DECIDED, false, error);
+  const masked = clientMessage(error) === null ? error : undefined;
+  return new CheckError(messageForSubscriber(error), isTimeout(error), masked);
 }
 
 /** A limit on what runs at the same time. The others wait in order. */

@@ -10,7 +10,10 @@ import type { PatternLimits } from "../filters/patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
-import type { View } from "./watch.ts";
+import type { Failure, View, Watch } from "./watch.ts";
+
+/** Milliseconds between two lines of the log about errors of policies. */
+const SILENCE = 10_000;
 
 type RightsOptions = CheckerOptions & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange" | "refreshed" | "refreshIfStale">;
@@ -36,6 +39,7 @@ export class Rights {
   /** The tables of changes; null for those that the catalog knows. */
   readonly #met = new WeakMap<ChangedTable, Promise<void> | null>();
   #nextCatalog = Promise.withResolvers<void>();
+  #notedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: RightsOptions) {
     this.onInternalError = options.onInternalError;
@@ -106,6 +110,14 @@ export class Rights {
     const { checker, filterLimits: limits } = this;
     return prepareFilter(request, tableOf(this.catalog, name)!, role, { checker, limits });
   }
+
+  /** Logs an error of a policy, or of a filter, that is masked from the subscriber. */
+  readonly note = ({ watch: { table, caller }, error: { cause } }: Failure<Watch>): void => {
+    if (cause === undefined || performance.now() - this.#notedAt < SILENCE) return;
+    this.#notedAt = performance.now();
+    const place = `${table.schema}.${table.name}, for the role ${caller.role}`;
+    this.onInternalError(new Error(`a policy or filter has failed on a change of ${place}`, { cause }));
+  };
 
   close(): void {
     this.checker.close();

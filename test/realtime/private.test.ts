@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
+import pino from "pino";
 import { expect, test } from "vitest";
-import { useRealtime } from "../support/realtime.ts";
+import { observing, useRealtime } from "../support/realtime.ts";
+
+const logged: string[] = [];
+const log = pino({ level: "error" }, { write: (line: string) => logged.push(line) });
 
 const { client, service, sql } = useRealtime(
   {},
@@ -12,7 +16,17 @@ const { client, service, sql } = useRealtime(
   create policy "members receive" on realtime.messages for select to authenticated
     using (exists (select from public.members as m where m.room = realtime.topic()));
   create policy "some members send" on realtime.messages for insert to authenticated
-    with check (exists (select from public.members as m where m.room = realtime.topic() and m.may_write));`,
+    with check (exists (select from public.members as m where m.room = realtime.topic() and m.may_write));
+  create function public.broken() returns boolean language plpgsql as
+    $$ begin raise exception 'the secret of the policy' using errcode = 'XX000'; end $$;
+  grant execute on function public.broken to anon;
+  create policy "is broken" on realtime.messages for select to anon
+    using (case when realtime.topic() = 'broken' then public.broken() end);
+  create table public.leaks (id int primary key);
+  alter table public.leaks enable row level security;
+  grant select on public.leaks to anon;
+  create policy "is broken" on public.leaks using (public.broken());`,
+  log,
 );
 
 async function join(made: ReturnType<typeof client>, name: string, config: object = { private: true }) {
@@ -150,4 +164,17 @@ test("a broadcast over HTTP requires a key, and only POST is allowed", async () 
   expect((await post("", { messages: [] }, { apikey: "" })).status).toBe(401);
   const headers = { apikey: service().service.tokens.issueKey("anon") };
   expect((await fetch(`${service().url}/realtime/v1/api/broadcast`, { headers })).status).toBe(405);
+});
+
+test("an error of a policy that clients may not read is in the log: of a private channel, and of a table", async () => {
+  const { states } = await join(client(), "broken");
+  expect(states[0]).toBe("CHANNEL_ERROR: Unauthorized: internal error");
+  expect(logged).toEqual([expect.stringContaining("the secret of the policy")]);
+  const leaks = await observing(client(), "leaks", [{ event: "*", schema: "public", table: "leaks" }]);
+  await sql("insert into leaks values (1)");
+  await expect.poll(() => leaks.system.at(-1)?.message).toContain("a policy of public.leaks failed");
+  expect(leaks.system.at(-1).message).not.toContain("secret");
+  expect(logged.slice(1)).toEqual([
+    expect.stringMatching(/public\.leaks, for the role anon.*the secret of the policy/),
+  ]);
 });

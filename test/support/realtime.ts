@@ -4,6 +4,7 @@ import {
   type SupabaseClient,
   type SupabaseClientOptions,
 } from "@supabase/supabase-js";
+import type { Logger } from "pino";
 import { afterEach, expect } from "vitest";
 import { useRest } from "./rest-client.ts";
 import type { DemoUser, TestService, TestSettings } from "./service.ts";
@@ -65,9 +66,9 @@ type ClientOptions = {
 const RecordedSocket = recorded(WebSocket);
 
 /** The Supabase clients of a test file for a separate service. They are disconnected after each test. */
-export function useRealtime(settings: TestSettings = {}, ddl = TABLES): RealtimeClients {
+export function useRealtime(settings: TestSettings = {}, ddl = TABLES, log?: Logger): RealtimeClients {
   // On a busy machine, a policy may take longer than its default.
-  const { service, sql } = useRest({ changesPolicyTimeout: 60_000, ...settings }, ddl);
+  const { service, sql } = useRest({ changesPolicyTimeout: 60_000, ...settings }, ddl, log);
   const clients: SupabaseClient<any, any>[] = [];
   let issued: string | undefined;
   const key = () => {
