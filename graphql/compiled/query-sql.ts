@@ -238,7 +238,7 @@ class StatementWriter {
   /** The Base64 of `["<digest of the order>", "<text of each value>", …]`, on one line. */
   #cursor({ index }: Connection): SQL {
     const { order } = this.#given[index]!;
-    const texts = order.map(({ fragment, codec }) => sql`(${codec.castFromPg?.(fragment, true) ?? fragment})::text`);
+    const texts = order.map(({ fragment }) => sql`(${fragment})::text`);
     const json = sql`array_to_json(array[${list([sql.literal(digestOf(order)), ...texts])}])`;
     return sql`translate(encode(convert_to(${json}::text, 'UTF8'), 'base64'), E'\\n', '')`;
   }

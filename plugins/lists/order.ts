@@ -141,13 +141,14 @@ const orderOfRow =
 
 const textCodecs = new WeakMap<PgCodec, PgCodec>();
 
-/** Values in cursors are the text of Postgres: JSON has no NaN, and JavaScript rounds numbers. */
+/**
+ * Values in cursors are the text of Postgres: JSON has no NaN, JavaScript rounds numbers, and the form in which others are read, such as
+ * that of an interval or a row, is none that Postgres reads.
+ */
 function textCodec(codec: PgCodec): PgCodec {
   const known = textCodecs.get(codec);
   if (known) return known;
-  // The form in which an interval is read is none that Postgres reads.
-  const isInterval = codec.castFromPg === TYPES.interval.castFromPg;
-  const created = { ...codec, fromPg: (text: string) => text, ...(isInterval && { castFromPg: undefined }) } as PgCodec;
+  const created = { ...codec, fromPg: (text: string) => text, castFromPg: undefined } as PgCodec;
   textCodecs.set(codec, created);
   return created;
 }

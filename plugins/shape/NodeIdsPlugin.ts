@@ -1,4 +1,10 @@
-import { markSyncAndSafe } from "postgraphile/grafast";
+import { type PgCodec, type PgResource, pgClassExpression, pgSelect, TYPES } from "postgraphile/@dataplan/pg";
+import { constant, list, markSyncAndSafe, type Step } from "postgraphile/grafast";
+import { sql } from "postgraphile/pg-sql2";
+import { ID_CODECS } from "./IdColumnsPlugin.ts";
+
+type Table = PgResource<any, any, any, any, any>;
+type Handler = Parameters<NonNullable<GraphileBuild.Build["registerNodeIdHandler"]>>[0];
 
 /** `["Post", "12"]` as base64. */
 const NODE_IDS = {
@@ -31,6 +37,18 @@ const NodeIdsPlugin: GraphileConfig.Plugin = {
   inflection: { replace: { nodeIdFieldName: () => "nodeId" } },
   schema: {
     hooks: {
+      build: {
+        after: ["NodePlugin"],
+        callback(build) {
+          const register = build.registerNodeIdHandler!;
+          let tables: ReadonlyMap<string, Table> | undefined;
+          build.registerNodeIdHandler = (handler) => {
+            tables ??= tablesByType(build as GraphileBuild.Build);
+            register({ ...handler, ...ofKey(handler.typeName, tables.get(handler.typeName)!) });
+          };
+          return build;
+        },
+      },
       init(_, build) {
         build.registerNodeIdCodec!(NODE_IDS);
         return _;
@@ -43,6 +61,40 @@ const NodeIdsPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+const tablesByType = (build: GraphileBuild.Build): ReadonlyMap<string, Table> =>
+  new Map(
+    (Object.values(build.pgResources) as Table[])
+      .filter(({ parameters, codec }) => !parameters && codec.attributes)
+      .map((table) => [build.inflection.tableType(table.codec), table]),
+  );
+
+const ids: ReadonlySet<PgCodec> = new Set(ID_CODECS.values());
+
+/** An id has the key as text. PostGraphile's own has the values as they are read, and cannot find the row of an object such as an interval. */
+function ofKey(typeName: string, table: Table): Pick<Handler, "plan" | "get"> {
+  const key: readonly string[] = table.uniques.find((unique: { isPrimary?: boolean }) => unique.isPrimary).attributes;
+  const codecOf = (attribute: string): PgCodec => table.codec.attributes[attribute].codec;
+  return {
+    plan($row: any) {
+      const alias = "getClassStep" in $row ? $row.getClassStep().alias : $row.alias;
+      const textOf = (attribute: string): Step =>
+        pgClassExpression($row, TYPES.text, true)`(${alias}.${sql.identifier(attribute)})::text`;
+      return list([constant(typeName, false), ...key.map(textOf)]) as never;
+    },
+    get(spec: Readonly<Record<string, Step>>) {
+      const identifiers = key.map((attribute) => {
+        const codec = codecOf(attribute);
+        return {
+          step: spec[attribute]!,
+          codec: ids.has(codec) ? codec : { ...codec, toPg: String },
+          matches: (alias: unknown) => sql`${alias as never}.${sql.identifier(attribute)}`,
+        };
+      });
+      return pgSelect({ resource: table, identifiers } as never).single();
+    },
+  };
+}
 
 /** What PostGraphile adds beyond `nodeId` and `node(id:)`. */
 const EXTRAS = [

@@ -95,10 +95,10 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
   const field = {
     description: `Creates one ${type.name}.`,
     type: new GraphQLNonNull(type),
-    args: { input: { type: new GraphQLNonNull(input), applyPlan: applyRow } },
+    args: { input: { type: new GraphQLNonNull(input) } },
     plan(_$root: unknown, args: any) {
       const $row = pgInsertSingle(resource);
-      args.apply($row);
+      args.apply($row, "input");
       sideEffect(access($row, "c"), (count) => {
         if (count === 0)
           throw new SafeError(`a trigger or rule has left out the ${type.name}`, { code: "RESOURCE_NOT_FOUND" });
@@ -132,13 +132,13 @@ function updateField(
   const field = {
     description: `Updates the given fields of one ${type.name}.`,
     type: new GraphQLNonNull(type),
-    args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch), applyPlan: applyRow } },
+    args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch) } },
     plan(_$root: unknown, args: any) {
       const $row = pgUpdateSingle(
         resource,
         Object.fromEntries(keys.map((key) => [key.attribute, args.getRaw(key.argName)])),
       );
-      args.apply($row);
+      args.apply($row, "input");
       // Without a key, no row was updated: the row does not exist, or a policy hides it from updates.
       sideEffect($row.get(keys[0]!.attribute), (key) => {
         if (key == null) throw new SafeError(`${type.name} not found`, { code: "RESOURCE_NOT_FOUND" });
@@ -222,7 +222,3 @@ function deleteField(build: GraphileBuild.Build, resource: TableResource, keys: 
 
 const argumentsFor = (build: GraphileBuild.Build, keys: readonly KeyArgument[]) =>
   Object.fromEntries(keys.map((key) => [key.argName, { type: new build.graphql.GraphQLNonNull(key.type) }]));
-
-function applyRow(_: unknown, $row: any, arg: any): void {
-  arg.apply($row, (query: any) => query.setBuilder());
-}

@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { data, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", GRAPHQL_EXTRAS: "bulk, changes, node" });
+
+/** Tables by the type of their primary key, with two keys each. */
+const KEYS: readonly (readonly [table: string, type: string, one: string, two: string])[] = [
+  ["int", "int", "1", "2"],
+  ["text", "text", "'a'", `'b"c'`],
+  ["bytea", "bytea", "'\\x01ff'", "'\\x02'"],
+  ["jsonb", "jsonb", `'{"a": 1}'`, "'[1]'"],
+  ["float", "float8", "1.5", "'NaN'"],
+  ["money", "money", "1.5", "-2"],
+  ["boolean", "boolean", "true", "false"],
+  ["char", "char(4)", "'a'", "'b'"],
+  ["bit", "bit(3)", "'101'", "'111'"],
+  ["date", "date", "'2026-01-01'", "'infinity'"],
+  ["time", "time", "'10:00'", "'24:00'"],
+  ["timestamp", "timestamp", "'2026-01-01 10:00:00.123456'", "'-infinity'"],
+  ["timestamptz", "timestamptz", "'2026-01-01 10:00:00.123456Z'", "'0044-03-15 12:00:00Z BC'"],
+  ["interval", "interval", "'1 day'", "'1 mon -3.5 s'"],
+  ["int_range", "int4range", "'[1,5)'", "'empty'"],
+  ["time_range", "tstzrange", "'[2026-01-01,2026-02-01)'", "'[2026-02-01,)'"],
+  ["multirange", "int4multirange", "'{[1,2)}'", "'{[3,4)}'"],
+  ["inet", "inet", "'10.0.0.1/32'", "'10.0.0.0/8'"],
+  ["list", "text[]", "'{a}'", `'{"b c",NULL}'`],
+  ["mood", "public.mood", "'sad'", "'a-b'"],
+  ["spot", "public.spot", "row(1, 'a')", `row(2, 'b,"c')`],
+  ["spot_domain", "public.spot_domain", "row(1, 'a')", "row(2, null)"],
+];
+
+beforeAll(async () => {
+  await sql(`
+    create type public.mood as enum ('sad', 'a-b');
+    create type public.spot as (x int, label text);
+    create domain public.spot_domain as public.spot;`);
+  for (const [name, type, one, two] of KEYS)
+    await sql(`
+      create table public.${name}_keys (part int, key ${type}, note text, primary key (part, key));
+      insert into public.${name}_keys values (1, ${one}, 'one'), (1, ${two}, 'two');
+      grant select, insert, update, delete on public.${name}_keys to anon`);
+});
+
+const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+
+describe("a primary key of any type", () => {
+  test.each(KEYS.map(([name]) => camel(name)))(
+    "a node id finds its row, and pages have each row once: %s",
+    async (name) => {
+      const rows = `${name}Keys`;
+      const { all } = await data(`{ all: ${rows} { edges { node { nodeId note } } } }`);
+      const nodes = all.edges.map(({ node }: any) => node);
+      expect(nodes.map(({ note }: any) => note).sort()).toEqual(["one", "two"]);
+      const type = name[0]!.toUpperCase() + name.slice(1);
+      const NODE = `query ($id: ID!) { node(id: $id) { ... on ${type}Key { nodeId note } } }`;
+      for (const node of nodes) expect((await data(NODE, { variables: { id: node.nodeId } })).node).toEqual(node);
+
+      for (const order of ["", "orderBy: [PRIMARY_KEY_DESC]", "orderBy: [NOTE_DESC]"]) {
+        const PAGE = `query ($after: String) { page: ${rows}(first: 1, after: $after ${order}) {
+        pageInfo { endCursor } edges { node { note } } } }`;
+        const first = (await data(PAGE)).page;
+        const second = (await data(PAGE, { variables: { after: first.pageInfo.endCursor } })).page;
+        expect([first, second].map(({ edges }) => edges[0]?.node.note).sort()).toEqual(["one", "two"]);
+      }
+    },
+  );
+
+  test("a row whose key is composite is updated and deleted", async () => {
+    const key = 'part: 1, key: { x: 1, label: "a" }';
+    expect(await data(`mutation { updateSpotKey(${key}, input: { note: "new" }) { nodeId note key { x } } }`)).toEqual({
+      updateSpotKey: { nodeId: expect.any(String), note: "new", key: { x: 1 } },
+    });
+    expect(await data(`mutation { deleteSpotKey(${key}) }`)).toEqual({ deleteSpotKey: true });
+  });
+});
