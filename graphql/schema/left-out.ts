@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import pg from "pg";
 import "postgraphile";
 import type { Finding } from "../../db/findings/finding.ts";
+import { nameInFilter } from "../../plugins/lists/FilterOperatorsPlugin.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject, type SmartTag } from "./pg-objects.ts";
 import { unreadEnum } from "./smart-tag.ts";
@@ -64,12 +65,11 @@ export class LeftOut {
             return build;
           },
         },
-        // The operators `and`, `or` and `not` take precedence over columns of their names.
         GraphQLInputObjectType_fields: {
           before: ["PgConnectionArgFilterLogicalOperatorsPlugin"],
           callback(fields, _build, { scope: { isPgConnectionFilter } }) {
-            if (isPgConnectionFilter) for (const operator of ["and", "or", "not"]) delete fields[operator];
-            return fields;
+            if (!isPgConnectionFilter) return fields;
+            return Object.fromEntries(Object.entries(fields).map(([name, field]) => [nameInFilter(name), field]));
           },
         },
         GraphQLObjectType_fields_field: (field, build, { Self, scope }) => {

@@ -5,6 +5,7 @@ import { allOf, filterOf as columnFilter, negated } from "../../db/filters/condi
 import type { Operator as Comparison } from "../../db/filters/operators.ts";
 import type { FilterRequest } from "../../db/rights/filter.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
+import { nameInFilter } from "../../plugins/lists/FilterOperatorsPlugin.ts";
 import { hasExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 
 /** What an operator requires of a column. `value` is that of the client. */
@@ -185,9 +186,8 @@ export function filterColumns(build: GraphileBuild.Build, codec: any): FilterCol
       build.behavior.pgCodecAttributeMatches([codec, attributeName] as never, behavior) === true;
     const isShown = attribute.extensions?.canSelect !== false && (may("attribute:select") || may("attribute:filterBy"));
     const type = isShown && comparableType(build, attribute.codec);
-    const field = build.inflection.attribute({ attributeName, codec });
-    if (type && !["and", "or", "not"].includes(field))
-      columns.set(field, { attribute: attributeName, type: operatorsTypeName(type) });
+    const field = nameInFilter(build.inflection.attribute({ attributeName, codec }));
+    if (type) columns.set(field, { attribute: attributeName, type: operatorsTypeName(type) });
   }
   return columns;
 }

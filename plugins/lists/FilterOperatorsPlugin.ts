@@ -4,6 +4,7 @@ import type { GraphQLInputType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { makeApplyFromOperatorSpec } from "postgraphile-plugin-connection-filter";
 import { OPERATORS, type Operator as SqlOperator } from "../../db/filters/operators.ts";
+import { comparable } from "./order.ts";
 
 type Operator = Parameters<typeof makeApplyFromOperatorSpec>[3];
 
@@ -142,7 +143,7 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
         const { apply } = field.extensions?.grafast ?? (field as any);
         if (!scope.isPgConnectionFilterOperator || !apply) return field;
         const named = scope.fieldName.endsWith("Insensitive") ? unpadded(scope.fieldName, apply) : apply;
-        return { ...field, apply: refuseNull(scope.fieldName, named) } as any;
+        return { ...field, apply: refuseNull(scope.fieldName, asComparable(named)) } as any;
       },
     },
   },
@@ -202,6 +203,9 @@ const search = (type: () => GraphQLInputType, documentOf: (column: SQL, config: 
 const asDocument = (column: SQL, configuration: SQL | null): SQL =>
   configuration ? sql`to_tsvector(${configuration}, ${column}::text)` : sql`to_tsvector(${column}::text)`;
 
+/** `and_`, `or_` and `not_` for columns and rows of these names, which are the operators that combine conditions. */
+export const nameInFilter = (field: string): string => (/^(?:and|or|not)$/.test(field) ? `${field}_` : field);
+
 type Apply = (where: unknown, value: unknown, ...rest: unknown[]) => unknown;
 
 const refuseNull =
@@ -211,6 +215,18 @@ const refuseNull =
     throw new SafeError(`${name} must not be null: use isNull, or leave out the condition`, {
       code: "VALIDATION_ERROR",
     });
+  };
+
+const asComparable =
+  (apply: Apply): Apply =>
+  (where: any, ...rest) => {
+    const { attribute, attributeName, fieldName } = where.extensions.pgFilterAttribute;
+    const codec = attribute && comparable(attribute.codec);
+    if (codec && codec !== attribute.codec) {
+      const expression = sql`${where.alias}.${sql.identifier(attributeName)}::${codec.sqlType}`;
+      where.extensions.pgFilterAttribute = { fieldName, codec, expression };
+    }
+    return apply(where, ...rest);
   };
 
 const PATTERN = /^(not)?(like|includes|startsWith|endsWith)/i;

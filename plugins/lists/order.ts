@@ -1,5 +1,12 @@
 import { LRUCache } from "lru-cache";
-import { type PgCodec, type PgResource, type PgSelectQueryBuilder, TYPES } from "postgraphile/@dataplan/pg";
+import {
+  isEnumCodec,
+  listOfCodec,
+  type PgCodec,
+  type PgResource,
+  type PgSelectQueryBuilder,
+  TYPES,
+} from "postgraphile/@dataplan/pg";
 import type { GraphQLEnumType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { readableRow } from "../shape/NullChecksPlugin.ts";
@@ -123,7 +130,21 @@ export function orderOfColumn(
 ): OrderOf {
   const { codec: type, notNull } = codec.attributes![attribute]!;
   const nullable = !notNull && !type.notNull;
-  return ({ alias }) => ({ fragment: sql`${alias}.${sql.identifier(attribute)}`, codec: type, nullable, ...place });
+  const compared = comparable(type);
+  const cast = compared === type ? sql.blank : sql`::${compared.sqlType}`;
+  return ({ alias }) => ({
+    fragment: sql`${alias}.${sql.identifier(attribute)}${cast}`,
+    codec: compared,
+    nullable,
+    ...place,
+  });
+}
+
+/** The type as which values are compared: that of a domain over an enum, for which Postgres has no operators, is the enum. */
+export function comparable(codec: PgCodec): PgCodec {
+  const { arrayOfCodec: item, domainOfCodec: base } = codec;
+  if (item) return comparable(item) === item ? codec : listOfCodec(comparable(item) as never);
+  return base && isEnumCodec(codec) ? comparable(base) : codec;
 }
 
 /** Whether each row has a key of its own. */

@@ -29,6 +29,16 @@ const KEYS: readonly (readonly [table: string, type: string, one: string, two: s
   ["spot_domain", "public.spot_domain", "row(1, 'a')", "row(2, null)"],
 ];
 
+const FILTERED = `
+  create domain public.temper as public.mood check (value is not null);
+  create table public.pets (id int primary key, temper public.temper, tempers public.temper[]);
+  insert into public.pets values (1, 'sad', '{sad}'), (2, 'a-b', '{a-b}');
+  create table public.logics (id int primary key, "and" text, "or" int, "not" boolean);
+  insert into public.logics values (1, 'a', 1, true), (2, 'b', 2, false);
+  create table public.rules (id int primary key, not_id int references public.logics);
+  insert into public.rules values (1, 1), (2, 2);
+  grant select, update on public.pets, public.logics, public.rules to anon`;
+
 beforeAll(async () => {
   await sql(`
     create type public.mood as enum ('sad', 'a-b');
@@ -39,6 +49,7 @@ beforeAll(async () => {
       create table public.${name}_keys (part int, key ${type}, note text, primary key (part, key));
       insert into public.${name}_keys values (1, ${one}, 'one'), (1, ${two}, 'two');
       grant select, insert, update, delete on public.${name}_keys to anon`);
+  for (const ddl of [FILTERED]) await sql(ddl);
 });
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -71,5 +82,51 @@ describe("a primary key of any type", () => {
       updateSpotKey: { nodeId: expect.any(String), note: "new", key: { x: 1 } },
     });
     expect(await data(`mutation { deleteSpotKey(${key}) }`)).toEqual({ deleteSpotKey: true });
+  });
+});
+
+describe("a filter", () => {
+  const found = async (list: string, filter: string) =>
+    (await data(`{ all: ${list}(filter: ${filter}) { edges { node { id } } } }`)).all.edges.map(
+      ({ node }: any) => node.id,
+    );
+
+  test.each([
+    "{ temper: { equalTo: sad } }",
+    "{ temper: { in: [sad] } }",
+    "{ temper: { distinctFrom: a_b } }",
+    "{ temper: { lessThan: a_b } }",
+    "{ tempers: { anyEqualTo: sad } }",
+    "{ tempers: { contains: [sad] } }",
+  ])("compares a domain over an enum as the enum: %s", async (filter) => {
+    expect(await found("pets", filter)).toEqual(["1"]);
+  });
+
+  test("pages are ordered by a domain over an enum", async () => {
+    const page = async (after: string | null) =>
+      (
+        await data(
+          "query ($after: String) { pets(first: 1, after: $after, orderBy: [TEMPER_DESC]) { pageInfo { endCursor } edges { node { id } } } }",
+          { variables: { after } },
+        )
+      ).pets;
+    const first = await page(null);
+    const second = await page(first.pageInfo.endCursor);
+    expect([first, second].map(({ edges }) => edges[0].node.id)).toEqual(["2", "1"]);
+  });
+
+  test.each([
+    ["logics", '{ and_: { equalTo: "a" } }'],
+    ["logics", "{ or_: { lessThan: 2 } }"],
+    ["logics", "{ not: { not_: { equalTo: false } } }"],
+    ["logics", '{ or: [{ and_: { equalTo: "a" } }, { and: [{ or_: { equalTo: 1 } }] }] }'],
+    ["rules", '{ not_: { and_: { equalTo: "a" } } }'],
+  ])("has columns and rows that are named and, or, not with an underscore: %s %s", async (list, filter) => {
+    expect(await found(list, filter)).toEqual(["1"]);
+  });
+
+  test("on changes has them too", async () => {
+    const { __type } = await data('{ __type(name: "ChangedLogicFilter") { inputFields { name } } }');
+    expect(__type.inputFields.map(({ name }: any) => name)).toEqual(["id", "and_", "or_", "not_", "and", "or", "not"]);
   });
 });
