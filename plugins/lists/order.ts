@@ -9,7 +9,7 @@ import {
 } from "postgraphile/@dataplan/pg";
 import type { GraphQLEnumType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-import { readableRow } from "../shape/NullChecksPlugin.ts";
+import { certainCheck, readableRow } from "../shape/NullChecksPlugin.ts";
 import { type Cursors, conditionsOf, type KeyPart } from "./cursor.ts";
 
 type Table = PgResource<any, any, any, any, any>;
@@ -31,6 +31,9 @@ export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
   const orderBy = (names: readonly string[], cursors: Cursors): Order => {
     const parts = names.length > 0 ? orderOfNames(build, resource, names, key) : ofTable;
     return (query) => {
+      // A NULL among the rows of a function is none.
+      const isRow = resource.parameters && resource.codec.attributes ? certainCheck(resource.codec, query.alias) : null;
+      if (isRow) query.where(isRow);
       // Counts and aggregates are about all rows.
       if (query.mode === "aggregate") return;
       const order = parts.map((part) => part(query));

@@ -2,6 +2,8 @@ import type {} from "postgraphile";
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
+const OF_PAGES: ReadonlySet<string> = new Set(["first", "last", "before", "after", "offset", "filter", "orderBy"]);
+
 /** The names of the contract: `posts`, `post(id:)`, `author`, `CreatePostInput`, `Time`. */
 export const ContractNamesPlugin: GraphileConfig.Plugin = {
   name: "ContractNamesPlugin",
@@ -31,6 +33,12 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       manyRelationConnection(previous, _options, details) {
         const { tags } = details.registry.pgRelations[details.codec.name]![details.relationName]!.extensions ?? {};
         return tags?.foreignConnectionFieldName ? previous!(details) : `${this._manyRelation(details)}Connection`;
+      },
+      // Those of a page have their names in the fields of all functions that return a set.
+      argument(previous, _options, details) {
+        const name = previous!(details);
+        const { isUnique, isMutation } = details.resource;
+        return OF_PAGES.has(name) && !isUnique && !isMutation ? `${name}_` : name;
       },
       // Query.posts instead of allPosts. A name without a plural is that of the row: Query.staff(id:) and Query.allStaff.
       _allRows(previous, _options, resource) {

@@ -23,10 +23,16 @@ export const NullChecksPlugin: GraphileConfig.Plugin = {
   },
 };
 
+/** Null if the table has no column that tells a row from NULL. */
+export function certainCheck(codec: PgCodec, row: SQL): SQL | null {
+  const certain = readableColumns(codec).find((name) => codec.attributes![name]!.notNull);
+  return certain === undefined ? null : sql`not (${row}.${sql.identifier(certain)} is null)`;
+}
+
 function nullCheck({ codec, uniques, parameters, isUnique }: Resource, row: SQL): SQL {
   const readable = readableColumns(codec);
-  const certain = readable.find((name) => codec.attributes![name]!.notNull);
-  if (certain !== undefined) return sql`not (${row}.${sql.identifier(certain)} is null)`;
+  const certain = certainCheck(codec, row);
+  if (certain !== null) return certain;
   // In `from`, a function that returns NULL for its one row gives a row of nulls.
   if (parameters && isUnique && !codec.isAnonymous) return sql`not (${row} is null)`;
   if (parameters || readable.length === Object.keys(codec.attributes!).length) return sql`${row} is distinct from null`;

@@ -39,6 +39,24 @@ const FILTERED = `
   insert into public.rules values (1, 1), (2, 2);
   grant select, update on public.pets, public.logics, public.rules to anon`;
 
+const FUNCTIONS = `
+  create table public.stones (id int primary key, next_id int references public.stones);
+  insert into public.stones values (1, null), (2, 1), (3, 2);
+  create table public.scraps (a int, b int);
+  create function public.with_null() returns setof public.stones language sql stable
+    begin atomic select null::public.stones union all (select s from public.stones as s order by id); end;
+  create function public.stones_others(stone public.stones) returns setof public.stones language sql stable
+    begin atomic select null::public.stones union all select s from public.stones as s where id <> (stone).id; end;
+  create function public.scraps_with_null() returns setof public.scraps language sql stable
+    return null::public.scraps;
+  create function public.numbers() returns setof int language sql stable begin atomic values (1), (null); end;
+  create function public.between("first" int, "last" int default 3, "filter" text default 'f') returns setof public.stones
+    language sql stable begin atomic select * from public.stones where id between "first" and "last" order by id; end;
+  create function public.stones_after(stone public.stones, after int, "offset" int default 0) returns setof public.stones
+    language sql stable begin atomic select * from public.stones where id > after order by id offset "offset"; end;
+  grant select on public.stones, public.scraps to anon;
+  grant execute on all functions in schema public to anon`;
+
 beforeAll(async () => {
   await sql(`
     create type public.mood as enum ('sad', 'a-b');
@@ -49,7 +67,7 @@ beforeAll(async () => {
       create table public.${name}_keys (part int, key ${type}, note text, primary key (part, key));
       insert into public.${name}_keys values (1, ${one}, 'one'), (1, ${two}, 'two');
       grant select, insert, update, delete on public.${name}_keys to anon`);
-  for (const ddl of [FILTERED]) await sql(ddl);
+  for (const ddl of [FILTERED, FUNCTIONS]) await sql(ddl);
 });
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -128,5 +146,32 @@ describe("a filter", () => {
   test("on changes has them too", async () => {
     const { __type } = await data('{ __type(name: "ChangedLogicFilter") { inputFields { name } } }');
     expect(__type.inputFields.map(({ name }: any) => name)).toEqual(["id", "and_", "or_", "not_", "and", "or", "not"]);
+  });
+});
+
+describe("a function that returns a set", () => {
+  const idsOf = ({ edges }: any) => edges.map(({ node }: any) => node.id);
+
+  test("has no row for a NULL among its rows, if the table has a column that cannot be null", async () => {
+    const { withNull, stone, ordered } = await data(`{
+      withNull { totalCount pageInfo { hasNextPage } edges { cursor node { id } } }
+      ordered: withNull(orderBy: [ID_DESC], first: 1) { edges { node { id } } }
+      stone(id: 2) { others { totalCount edges { node { id } } } }
+    }`);
+    expect(withNull).toMatchObject({ totalCount: 3, pageInfo: { hasNextPage: false } });
+    expect([withNull, ordered, stone.others].map(idsOf)).toEqual([["1", "2", "3"], ["3"], ["1", "3"]]);
+    const { scrapsWithNull, numbers } = await data(
+      "{ scrapsWithNull { edges { node { a b } } } numbers { edges { node } } }",
+    );
+    expect(scrapsWithNull.edges).toEqual([{ node: { a: null, b: null } }]);
+    expect(numbers.edges).toEqual([{ node: 1 }, { node: null }]);
+  });
+
+  test("has an underscore after a parameter that is named like an argument of a page", async () => {
+    const { between, stone } = await data(`{
+      between(first_: 1, last_: 3, first: 1, offset: 1) { totalCount edges { node { id } } }
+      stone(id: 1) { after(after_: 1, offset_: 1) { edges { node { id } } } }
+    }`);
+    expect([between.totalCount, idsOf(between), idsOf(stone.after)]).toEqual([3, ["2"], ["3"]]);
   });
 });
