@@ -1,5 +1,5 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { applyInput, SafeError, type Step } from "postgraphile/grafast";
+import { applyInput, createObjectAndApplyChildren, SafeError, type Step } from "postgraphile/grafast";
 import { hasExtra } from "../../plugins/shape/TableExtrasPlugin.ts";
 import { first, matched, resultFields, resultOf, resultType, rowErrorFields, write } from "./bulk-result.ts";
 import { conditionTarget, writeDelete, writeInsert, writeUpdate, writeUpsert } from "./writes.ts";
@@ -59,6 +59,7 @@ export const BulkMutationsPlugin: GraphileConfig.Plugin = {
               keyName,
             );
           build.recoverable(null, registerKey);
+          build.recoverable(null, () => registerUpsertInput(build, table));
         }
         return _;
       },
@@ -113,7 +114,7 @@ function mutationsOf(build: GraphileBuild.Build, table: Table): Field[] {
     keys.length > 0 && {
       name: name("upsert", type),
       scope: hasPatch ? ["resource:insert", "resource:update"] : ["resource:insert"],
-      make: () => upsert(build, table, input, patch, keys),
+      make: () => upsert(build, table, patch, keys),
     },
     Boolean(filter && hasPatch) && {
       name: name("update", many),
@@ -180,9 +181,22 @@ const uniqueKeyType = (build: GraphileBuild.Build, { codec }: Table) => `${build
 const keyValues = (build: GraphileBuild.Build, table: Table) =>
   Object.fromEntries(upsertKeys(build, table).map(({ name, columns }) => [name, { value: columns }]));
 
-function upsert(build: GraphileBuild.Build, table: Table, input: any, patch: any, keys: readonly UpsertKey[]) {
+const upsertInputType = (build: GraphileBuild.Build, { codec }: Table) =>
+  build.inflection.upperCamelCase(`upsert-${build.inflection.tableType(codec)}-input`);
+
+/** The input of a new row, but without defaults: a column that the client leaves out keeps its value if there is a row. */
+function registerUpsertInput(build: GraphileBuild.Build, table: Table): void {
+  const name = upsertInputType(build, table);
+  const scope = { pgCodec: table.codec, isInputType: true, isPgRowType: true, isUpsert: true };
+  const description = `The columns of one ${build.inflection.tableType(table.codec)}.`;
+  const extensions = { grafast: { baked: createObjectAndApplyChildren } };
+  build.registerInputObjectType(name, scope, () => ({ description, extensions }), name);
+}
+
+function upsert(build: GraphileBuild.Build, table: Table, patch: any, keys: readonly UpsertKey[]) {
   const { GraphQLNonNull, isInputObjectType } = build.graphql;
   const { codec } = table;
+  const input = build.getInputTypeByName(upsertInputType(build, table)) as any;
   const fields = isInputObjectType(patch) ? patch.getFields() : {};
   const updatable = new Set(
     Object.keys(codec.attributes).filter(

@@ -67,7 +67,7 @@ export const DefaultsPlugin: GraphileConfig.Plugin = {
       },
       GraphQLInputObjectType_fields_field(field, build, { scope }) {
         const value = (scope.pgAttribute?.extensions as { inputDefault?: Constant } | undefined)?.inputDefault;
-        if (value === undefined || scope.isPgPatch) return field;
+        if (value === undefined || scope.isPgPatch || scope.isUpsert) return field;
         return fitsType(build, field.type, value) ? { ...field, defaultValue: value } : field;
       },
     },
@@ -131,6 +131,11 @@ declare module "pg-introspection" {
 
 declare global {
   namespace GraphileBuild {
+    interface ScopeInputObject {
+      /** Whether a row may exist, whose other columns stay. */
+      isUpsert?: boolean;
+    }
+
     interface ScopeInputObjectFieldsField {
       isPgPatch?: boolean;
     }

@@ -70,8 +70,9 @@ function mutationsOf(build: GraphileBuild.Build, resource: TableResource): [stri
   const keys = keyArguments(build, resource);
 
   const mutations: [string, WriteScope, () => any][] = [];
-  if (isInputObjectType(input))
-    mutations.push([name("create"), "resource:insert", () => createField(build, resource, type, input)]);
+  // A table whose columns are all assigned by the database has no input.
+  const ofRow = isInputObjectType(input) && Object.keys(input.getFields()).length > 0 ? input : null;
+  mutations.push([name("create"), "resource:insert", () => createField(build, resource, type, ofRow)]);
   if (keys.length === 0) return mutations;
   if (isInputObjectType(patch)) {
     mutations.push([name("update"), "resource:update", () => updateField(build, resource, type, patch, keys)]);
@@ -95,10 +96,10 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
   const field = {
     description: `Creates one ${type.name}.`,
     type: new GraphQLNonNull(type),
-    args: { input: { type: new GraphQLNonNull(input) } },
+    args: input ? { input: { type: new GraphQLNonNull(input) } } : {},
     plan(_$root: unknown, args: any) {
       const $row = pgInsertSingle(resource);
-      args.apply($row, "input");
+      if (input) args.apply($row, "input");
       sideEffect(access($row, "c"), (count) => {
         if (count === 0)
           throw new SafeError(`a trigger or rule has left out the ${type.name}`, { code: "RESOURCE_NOT_FOUND" });
@@ -107,7 +108,7 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
     },
   };
   return withRow(field, resource, (schema, args, returned) => {
-    const written = writtenOf(schema, input, args.input, resource);
+    const written = input ? writtenOf(schema, input, args.input, resource) : [];
     const columns = sql.join(
       written.map(({ column }) => column),
       ", ",

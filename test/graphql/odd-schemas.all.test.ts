@@ -57,6 +57,13 @@ const FUNCTIONS = `
   grant select on public.stones, public.scraps to anon;
   grant execute on all functions in schema public to anon`;
 
+const WRITTEN = `
+  create table public.tickets (id int generated always as identity primary key, twice int generated always as (id * 2) stored);
+  create table public.posts (id int primary key, slug text not null, status text default 'new', views int default 0);
+  insert into public.posts values (1, 'a', 'read', 7);
+  grant select, insert, delete on public.tickets to anon;
+  grant select, insert, update (status, views) on public.posts to anon`;
+
 beforeAll(async () => {
   await sql(`
     create type public.mood as enum ('sad', 'a-b');
@@ -67,7 +74,7 @@ beforeAll(async () => {
       create table public.${name}_keys (part int, key ${type}, note text, primary key (part, key));
       insert into public.${name}_keys values (1, ${one}, 'one'), (1, ${two}, 'two');
       grant select, insert, update, delete on public.${name}_keys to anon`);
-  for (const ddl of [FILTERED, FUNCTIONS]) await sql(ddl);
+  for (const ddl of [FILTERED, FUNCTIONS, WRITTEN]) await sql(ddl);
 });
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -173,5 +180,27 @@ describe("a function that returns a set", () => {
       stone(id: 1) { after(after_: 1, offset_: 1) { edges { node { id } } } }
     }`);
     expect([between.totalCount, idsOf(between), idsOf(stone.after)]).toEqual([3, ["2"], ["3"]]);
+  });
+});
+
+describe("a write", () => {
+  test("creates a row whose columns are all assigned by the database, without an input", async () => {
+    expect(await data("mutation { one: createTicket { id twice } two: createTicket { id kind: __typename } }")).toEqual(
+      {
+        one: { id: "1", twice: 2 },
+        two: { id: "2", kind: "Ticket" },
+      },
+    );
+  });
+
+  test("upsertX keeps what is left out, and gives a new row its defaults", async () => {
+    const upserted = async (input: string) =>
+      (await data(`mutation { row: upsertPost(input: ${input}) { posts { id slug status views } } }`)).row.posts;
+    const row = { id: "1", slug: "a", status: "read", views: 8 };
+    expect(await upserted('{ id: 1, slug: "a", views: 8 }')).toEqual([row]);
+    expect(await upserted('{ id: 1, slug: "a" }')).toEqual([row]);
+    const made = { id: "2", slug: "b", status: "new", views: 0 };
+    expect(await upserted('{ id: 2, slug: "b" }')).toEqual([made]);
+    expect(await sql("select id::text, slug, status, views from public.posts order by id")).toEqual([row, made]);
   });
 });
