@@ -1,5 +1,6 @@
 import { LIST_TYPES, type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
 import { flagError, SafeError } from "postgraphile/grafast";
+import { GraphQLError } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { parseExactly } from "../../db/exact-numbers.ts";
 import { elementsOf, writeArray } from "../../db/wire/array-text.ts";
@@ -106,6 +107,20 @@ const severalDimensions = () =>
   );
 for (const list of Object.values(LIST_TYPES) as PgCodec[]) refuseDimensions(list);
 
+/** What a type cannot read is of another type, which the column has since the schema was built. */
+function refuseOtherTypes(codec: PgCodec): void {
+  const { fromPg } = codec;
+  const read = (text: string) => {
+    try {
+      return fromPg(text);
+    } catch {
+      throw new GraphQLError("Column cannot represent a value of another type");
+    }
+  };
+  if (fromPg !== TYPES.text.fromPg) Object.assign(codec, { fromPg: read });
+}
+for (const codec of [...Object.values(TYPES), ...Object.values(LIST_TYPES)] as PgCodec[]) refuseOtherTypes(codec);
+
 type Range = { readonly start?: unknown; readonly end?: unknown; readonly isEmpty?: boolean | null };
 
 /** `{ start: null, end: null, isEmpty: true }` is the empty range, which is not one without bounds. */
@@ -140,6 +155,7 @@ export const ExactValuesPlugin: GraphileConfig.Plugin = {
       pgCodecs_PgCodec(_info, { pgCodec }) {
         if (pgCodec.rangeOfCodec) Object.assign(pgCodec, withEmptyRange(pgCodec));
         if (pgCodec.arrayOfCodec) refuseDimensions(pgCodec);
+        if (pgCodec.rangeOfCodec || pgCodec.arrayOfCodec) refuseOtherTypes(pgCodec);
       },
     },
   },

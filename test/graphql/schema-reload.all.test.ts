@@ -24,7 +24,9 @@ const TABLES = `
   create function best() returns temper language sql stable as $$ select (enum_range(null::temper))[1] $$;
   create table dials (id int primary key, value int);
   insert into dials values (1, 1);
-  grant select, update on dials to anon;
+  create table blobs (id int primary key, doc jsonb, raw bytea, places point[]);
+  insert into blobs values (1);
+  grant select, update on dials, blobs to anon;
   grant execute on function best to anon;
   create table readings (id int generated always as identity primary key, a int not null, b int not null, c int not null);
   insert into readings (a, b, c) select i, i, i from generate_series(1, 20) as i;
@@ -366,19 +368,24 @@ describe("until a column that was added is served,", () => {
   });
   const GEAR = "id label others { totalCount } reach { lo hi } spans { lo hi }";
 
-  test.each(["{ best }", "mutation { updateDial(id: 1, input: { value: 2 }) { id } }"])(
-    "%s is an error that says that the type has changed",
-    async (operation) => {
-      await dba("alter type temper rename value 'GOOD' to 'FINE'; alter table dials alter value type date using now()");
-      onTestFinished(async () => {
-        await dba("alter type temper rename value 'FINE' to 'GOOD'; alter table dials alter value type int using 1");
-      });
-      const { errors } = await service.gql(operation);
-      expect(errors).toMatchObject([
-        { message: "the schema has changed: this field has another type", extensions: { code: "RESOURCE_NOT_FOUND" } },
-      ]);
-    },
-  );
+  test.each([
+    "{ best }",
+    "mutation { updateDial(id: 1, input: { value: 2 }) { id } }",
+    "{ blob(id: 1) { doc } }",
+    "{ blobs { edges { node { raw } } } }",
+    "mutation { updateBlob(id: 1, input: { id: 1 }) { places { x } } }",
+  ])("%s is an error that says that the type has changed", async (operation) => {
+    await dba(`alter type temper rename value 'GOOD' to 'FINE'; alter table dials alter value type date using now();
+      alter table blobs alter doc type text using '{', alter raw type text using 'raw', alter places type text using '{a}'`);
+    onTestFinished(async () => {
+      await dba(`alter type temper rename value 'FINE' to 'GOOD'; alter table dials alter value type int using 1;
+        alter table blobs alter doc type jsonb using null, alter raw type bytea using null, alter places type point[] using null`);
+    });
+    const { errors } = await service.gql(operation);
+    expect(errors).toMatchObject([
+      { message: "the schema has changed: this field has another type", extensions: { code: "RESOURCE_NOT_FOUND" } },
+    ]);
+  });
 
   test.each([
     ["gear(id: 1)", gear(1, "rope")],
