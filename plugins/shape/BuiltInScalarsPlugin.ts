@@ -4,7 +4,9 @@ import {
   GraphQLID,
   GraphQLInt,
   GraphQLScalarType,
+  type GraphQLScalarTypeConfig,
   Kind,
+  type StringValueNode,
   type ValueNode,
 } from "postgraphile/graphql";
 import { digitsOf } from "../../db/exact-numbers.ts";
@@ -44,6 +46,22 @@ const ID = new GraphQLScalarType({
   },
 });
 
+/** Node.js skips what is no Base64, such as hexadecimal digits after `\\x`, and decodes the rest. */
+function strict({ parseValue, parseLiteral, ...config }: GraphQLScalarTypeConfig<any, any>) {
+  const checked = (text: unknown) => {
+    if (typeof text !== "string" || /^[\w+/\s-]*={0,2}\s*$/.test(text)) return text;
+    throw new GraphQLError("a Base64EncodedBinary must be Base64");
+  };
+  return {
+    ...config,
+    parseValue: (value: unknown) => parseValue!(checked(value)),
+    parseLiteral(node: ValueNode, variables?: any) {
+      checked((node as StringValueNode).value);
+      return parseLiteral!(node, variables);
+    },
+  };
+}
+
 /** Scalars that read the digits of a number themselves. */
 const EXACT: ReadonlySet<string> = new Set(["BigInt", "BigFloat", "Oid", "JSON"]);
 
@@ -63,6 +81,7 @@ export const BuiltInScalarsPlugin: GraphileConfig.Plugin = {
       },
       GraphQLScalarType(config) {
         const { name, parseValue } = config;
+        if (name === "Base64EncodedBinary") return strict(config);
         if (EXACT.has(name) || !parseValue) return config;
         return { ...config, parseValue: (value) => parseValue(numberOf(value)) };
       },

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 
-const { data, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", GRAPHQL_EXTRAS: "bulk, changes, node" });
+const { data, errors, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", GRAPHQL_EXTRAS: "bulk, changes, node" });
 
 /** Tables by the type of their primary key, with two keys each. */
 const KEYS: readonly (readonly [table: string, type: string, one: string, two: string])[] = [
@@ -191,6 +191,14 @@ describe("a write", () => {
         two: { id: "2", kind: "Ticket" },
       },
     );
+  });
+
+  test.each(["%%%", "\\x01ff", "AQ=I"])("refuses bytea that is not Base64: %s", async (raw) => {
+    const CREATE = "mutation ($raw: Base64EncodedBinary!) { createByteaKey(input: { part: 2, key: $raw }) { note } }";
+    const refused = /^VALIDATION_ERROR: .*a Base64EncodedBinary must be Base64$/;
+    expect(await errors(CREATE, { variables: { raw } })).toEqual([expect.stringMatching(refused)]);
+    const literal = CREATE.replace(/ \(.*?\)/, "").replace("$raw", JSON.stringify(raw));
+    expect(await errors(literal)).toEqual([expect.stringMatching(refused)]);
   });
 
   test("upsertX keeps what is left out, and gives a new row its defaults", async () => {
