@@ -64,8 +64,10 @@ type ArrayShape = Extract<ValueShape, { kind: "array" }>;
  *
  *   arrayJson('{a,"b c",NULL}', …)  // ["a","b c",null]
  *   arrayJson('[2:3]={1,2}', …)     // [1,2]
+ *   arrayJson('1 2', …)             // [1,2] of an int2vector
  */
-function arrayJson(text: string, { element, delimiter }: ArrayShape): string {
+function arrayJson(array: string, { element, delimiter }: ArrayShape): string {
+  const text = /^[{[]/.test(array) ? array : `{${array.replaceAll(" ", delimiter)}}`;
   let json = "";
   let at = text.startsWith("[") ? text.indexOf("=") + 1 : 0;
   while (at < text.length) {

@@ -66,6 +66,8 @@ const VALUES: readonly (readonly [type: string, ...values: string[]])[] = [
   ],
   ["point3[]", "array[row(1, 2, 'x', null)::point3, null]"],
   ["nested", "row('2026-11-20 07:05:49+00', row(1, 2, E'multi\\nline', '{a}'), '{t,f}')"],
+  ["int2vector", "'1 2'", "''"],
+  ["oidvector", "'1 2'"],
 ];
 
 describe("values", () => {
