@@ -124,10 +124,10 @@ export class Publication {
    * tables are read again, and the result is true. So its subscribers learn of a gap before the first change after it.
    */
   async meet({ oid }: DescribedTable): Promise<boolean> {
-    await this.#runs.settled();
     const [found] = await this.#read(tableQuery, oid).catch(() => []);
     const known = [...this.#tables.values()].find((each) => each.oid === found?.oid || each.oid === oid);
     if (JSON.stringify(known) === JSON.stringify(found)) return false;
+    await this.#runs.settled();
     await this.#runs.now();
     return true;
   }

@@ -137,7 +137,7 @@ export class TableWatches<W extends Watch> {
     return changes.map((change, i) => {
       if (change.operation !== "TRUNCATE") {
         const result = findVisible(change, [previous[i]!, current[i]!], view, found, may);
-        const failures = [...this.#lossesOf(change, result, isNow)];
+        const failures = [...this.#undecided(change, result, isNow)];
         return failures.length === 0 ? result : { ...result, failures: [...result.failures, ...failures] };
       }
       const watches = [...this.#watches].filter(isNow);
@@ -147,9 +147,9 @@ export class TableWatches<W extends Watch> {
   }
 
   /** The watches, of those that are decided now, that are not decided yet, because the log lacks a column that they read. */
-  *#lossesOf(change: Change, { visible, failures }: ChangeVisibility<W>, isNow: (watch: W) => boolean) {
+  *#undecided(change: Change, { visible, failures }: ChangeVisibility<W>, isNow: (watch: W) => boolean) {
     for (const { columns, wantOld, watches } of this.#readers.values()) {
-      const error = lossOf(change, presentTable(change.table, this.#view.table), columns, wantOld);
+      const error = lackOf(change, presentTable(change.table, this.#view.table), columns, wantOld);
       if (error === null) continue;
       const decided = new Set([...visible, ...failures].map(({ watch }) => watch));
       for (const watch of watches) if (isNow(watch) && !decided.has(watch)) yield { watch, error };
@@ -232,7 +232,7 @@ const loggedIn = forObjects(
 );
 
 /** Why the log does not decide a change for those who read these columns; null if it does. */
-function lossOf(
+function lackOf(
   { operation, new: current, old }: Change,
   table: ChangedTable,
   columns: ReadonlySet<string>,
