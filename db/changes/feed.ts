@@ -83,11 +83,6 @@ export class ChangeFeed implements ChangeSink {
     this.#deliveries.push(delivery);
   }
 
-  /** Every change up to here has been received. */
-  get head(): Position {
-    return this.#ring.end;
-  }
-
   /** Why changes are not read, for operators; null if they are. */
   get missing(): string | null {
     return this.#source ? null : (this.#search?.reason ?? NOT_READ);
@@ -137,6 +132,7 @@ export class ChangeFeed implements ChangeSink {
   /** The same as far as it is known, and a call when it may have changed; changes of the tables `recreated` have been missed. */
   knownLosses: Publication["knownLosses"] = (...of) => this.#publication?.knownLosses(...of) ?? NOTHING_LOST;
   onLosses = (listener: (recreated: ReadonlySet<string>) => void) => void this.#lossListeners.push(listener);
+
   /** A change could not be delivered: earlier positions are gaps from now on. */
   miss: Publication["published"]["miss"] = (...change) => this.#publication?.published.miss(...change);
 

@@ -45,7 +45,7 @@ export class PublishedTables {
     const highest = Math.max(0, ...[...tables.values()].map(({ entry }) => entry));
     this.#text = highest.toString(36).padStart(OID_DIGITS, "0") + this.#digestUpTo(highest);
     if (added.length > 0) this.#settled = null;
-    const replaced = found.filter((table) => this.hadOther(keyOf(table), table.oid)).map(keyOf);
+    const replaced = found.filter((table) => (this.#oids.get(keyOf(table)) ?? table.oid) !== table.oid).map(keyOf);
     for (const table of found) this.#oids.set(keyOf(table), table.oid);
     return new Set([...replaced, ...added.filter((key) => before.has(key))]);
   }
@@ -64,11 +64,6 @@ export class PublishedTables {
     const key = quoteName(table);
     const since = this.#since.get(key);
     if (since === undefined || (since && since.lsn <= lsn)) this.#since.set(key, { lsn: lsn + 1n, snapshot: UNSEEN });
-  }
-
-  /** Whether another table has had the name last. */
-  hadOther(key: string, oid: number): boolean {
-    return (this.#oids.get(key) ?? oid) !== oid;
   }
 
   /** Whether changes of the table after the position may be missing. If not, `textAt` knows what the client has sent. */

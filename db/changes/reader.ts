@@ -85,21 +85,20 @@ export class ChangeReader {
     return taken;
   }
 
-  /** Resolves when there are changes, when the reader is closed, or when `signal` is aborted. Rejects with `feedGap`. */
-  async wait(signal?: AbortSignal): Promise<void> {
+  /** Resolves when there are changes, or when the reader is closed. Rejects with `feedGap`. */
+  async wait(): Promise<void> {
     this.#refuseGap();
-    if (this.isClosed || signal?.aborted || this.#next < this.#ring.next) return;
+    if (this.isClosed || this.#next < this.#ring.next) return;
     this.#waiting ??= Promise.withResolvers();
-    const { promise } = this.#waiting;
-    const stop = () => this.#stopWaiting();
-    signal?.addEventListener("abort", stop);
-    await promise.finally(() => signal?.removeEventListener("abort", stop));
+    await this.#waiting.promise;
     this.#refuseGap();
   }
 
   /** Called after changes have been added or dropped. */
   wake(): void {
-    if (this.isClosed || this.#next !== this.#ring.next) this.#stopWaiting();
+    if (!this.isClosed && this.#next === this.#ring.next) return;
+    this.#waiting?.resolve();
+    this.#waiting = null;
   }
 
   close(): void {
@@ -107,11 +106,6 @@ export class ChangeReader {
     this.isClosed = true;
     this.wake();
     this.#onTaken(this);
-  }
-
-  #stopWaiting(): void {
-    this.#waiting?.resolve();
-    this.#waiting = null;
   }
 
   #refuseGap(): void {

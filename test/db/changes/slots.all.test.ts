@@ -7,6 +7,7 @@ import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/lo
 import { Publication } from "../../../db/changes/publication.ts";
 import { Acknowledgement, SlotHeartbeats, slotOf } from "../../../db/changes/replication-slot.ts";
 import { startCluster } from "../../../db/cluster/embedded.ts";
+import { within } from "../../../db/repeat.ts";
 import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
 import { POLL } from "../../support/until.ts";
@@ -305,7 +306,7 @@ test("a publication that a DBA drops and creates again is read again", async () 
     await feed.open();
     const reader = feed.read();
     await addArticle("Heard");
-    await reader.wait(AbortSignal.timeout(1000));
+    await within(1000, reader.wait());
     return titles(reader.take()).at(-1);
   };
   await expect.poll(() => heard().catch(() => null)).toBe("Heard");
