@@ -2,17 +2,16 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type ParseArgsOptionsConfig as OptionsConfig, parseArgs } from "node:util";
-import type pg from "pg";
+import pg from "pg";
 import { type Configured, configure, misspeltSettings } from "../app/configured.ts";
 import { findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
 import { addDotEnv, type Config, ConfigError, type Environment, folderIn } from "../config/config.ts";
 import { settingsOfParts } from "../config/declared.ts";
+import { reasonOf, withClient } from "../db/cluster/client.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
+import { inTransaction as runInTransaction } from "../db/cluster/modules.ts";
 import { PARTS } from "./list.ts";
-
-const CONNECT_MILLISECONDS = 10_000;
 
 /**
  * A command that failed, with a one-line message. A ConfigError ends it too, with exit code 2. Exit code 2 means that the arguments or a setting are invalid. `stdout`
@@ -145,30 +144,25 @@ export async function withOwner<Result>(
   config: Pick<Config, "databaseUrl" | "dataDir">,
   work: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
-  const connectionString = ownerUrl(config);
-  await findPrimary(connectionString).catch((error) => {
-    throw cannotUseDatabase(error);
-  });
-  const client = new PrimaryClient({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
-  try {
-    await client.connect();
-    return await work(client);
-  } catch (error) {
-    if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-    const isOther = error instanceof CommandError || error instanceof ConfigError || "path" in (error as Error);
-    throw isOther ? error : cannotUseDatabase(error as Error);
-  } finally {
-    await client.end();
-  }
+  return withClient(ownerUrl(config), work).catch(throwFailure);
 }
+
+/** Throws what a command reports of an error of the database or of a migration, and any other error as it is. */
+export function throwFailure(error: Error): never {
+  if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
+  throw isOfDatabase(error) ? cannotUseDatabase(error) : error;
+}
+
+const isOfDatabase = (error: Error & { readonly syscall?: string }): boolean =>
+  error instanceof pg.DatabaseError ||
+  error instanceof AggregateError ||
+  /^(connect|getaddrinfo)$/.test(error.syscall ?? "") ||
+  /^(Connection terminated|read ECONNRESET)/.test(error.message);
 
 /** Runs `work` in one transaction. Throws CommandError if the database does not have the tables of this service. */
 export async function inTransaction<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
   try {
-    await client.query("begin");
-    const result = await work();
-    await client.query("commit");
-    return result;
+    return await runInTransaction(client, work);
   } catch (error) {
     if (!UNKNOWN_NAME.has((error as pg.DatabaseError).code)) throw error;
     throw new CommandError(
@@ -193,11 +187,8 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
   return url;
 }
 
-/** A host name with several addresses fails with an AggregateError, whose message is empty. */
-export const cannotUseDatabase = (error: Error): CommandError => {
-  const messages = error instanceof AggregateError ? error.errors.map(({ message }) => message) : [error.message];
-  return new CommandError(1, `cannot use the database: ${messages.join("; ")}`);
-};
+export const cannotUseDatabase = (error: Error): CommandError =>
+  new CommandError(1, `cannot use the database: ${reasonOf(error)}`);
 
 /** Formats rows as plain text: a header with the names of the columns, and aligned columns. */
 export function inColumns(names: readonly string[], rows: readonly Readonly<Record<string, string>>[]): string {

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
+import { withClient } from "../db/cluster/client.ts";
 import { CommandError, defineCommand, FLAG, ownerUrl, readSettings, runningUrl } from "./command.ts";
 
 const URL_HELP = `\
@@ -43,13 +43,5 @@ export const reset = defineCommand({
 async function isReachable(dataDir: string): Promise<boolean> {
   const url = runningUrl(dataDir);
   if (url === null) return false;
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
-  try {
-    await client.connect();
-    return true;
-  } catch {
-    return false;
-  } finally {
-    await client.end().catch(() => {});
-  }
+  return withClient(url, async () => true).catch(() => false);
 }

@@ -1,4 +1,5 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
+import { HEAD } from "../db/cluster/migrations-folder.ts";
 
 /** What is known about a committed migration: what its commit has found, and what comments in it accept. */
 export type MigrationNotes = {
@@ -15,8 +16,6 @@ export type MigrationNotes = {
  * them.
  */
 const HEADER = /^--! (Judgement\d+|Breaking): (.*)\n/gm;
-/** The headers of a file. An empty line ends them. */
-const HEAD = /^(?:--! [A-Z].*\n)*/;
 
 /** Writes what `migrate commit` has found into the file of the migration. */
 export async function writeNotes(path: string, { judgements, breaking }: Omit<MigrationNotes, "accepted">) {

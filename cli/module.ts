@@ -6,12 +6,12 @@ import { type ModuleState, readModules } from "../db/cluster/modules.ts";
 import { MODULES, type Module } from "../db/modules/modules.ts";
 import {
   CommandError,
-  cannotUseDatabase,
   defineCommand,
   FLAG,
   inColumns,
   ownerUrl,
   readSettings,
+  throwFailure,
   withOwner,
 } from "./command.ts";
 import { type Dependent, findObstacles, type Obstacles } from "./module-obstacles.ts";
@@ -42,9 +42,7 @@ export const moduleCommand = defineCommand({
     if (unknown !== undefined)
       throw new CommandError(2, `there is no module ${unknown}: ${MODULES.map((module) => module.name).join(", ")}`);
     const modules = MODULES.filter((module) => chosen.includes(module.name));
-    return remove(await readSettings(environment), modules, yes).catch((error) => {
-      throw error instanceof CommandError ? error : cannotUseDatabase(error);
-    });
+    return remove(await readSettings(environment), modules, yes).catch(throwFailure);
   },
 });
 

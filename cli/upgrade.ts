@@ -12,13 +12,12 @@ import {
   withOtherPasswords,
 } from "../db/cluster/login-passwords.ts";
 import { changedMigrations, migrate } from "../db/cluster/migrate.ts";
-import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { type MigrationState, pendingIn, readMigrationState, stepFor } from "../db/cluster/migration-state.ts";
 import { readCommitted } from "../db/cluster/migrations-folder.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import { findLogins, refuseForeignLogins } from "../db/cluster/provision.ts";
-import { CommandError, cannotUseDatabase, defineCommand, FLAG, ownerUrl, readService, withOwner } from "./command.ts";
+import { CommandError, defineCommand, FLAG, ownerUrl, readService, throwFailure, withOwner } from "./command.ts";
 import { type MigrationNotes, notesIn } from "./migration-notes.ts";
 import { explainWith } from "./open-parts.ts";
 
@@ -80,10 +79,7 @@ export const upgrade = defineCommand({
         if (refused.length > 0) await withOwner(direct, (client) => setPasswords(client, refused, secretIn(config)));
         return `${report}${steps}\nDone. Start the instances of this version.\n`;
       })
-      .catch((error: Error) => {
-        if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-        throw error instanceof CommandError ? error : cannotUseDatabase(error);
-      });
+      .catch(throwFailure);
   },
 });
 

@@ -38,7 +38,7 @@ export async function prepareSession(client: pg.ClientBase): Promise<void> {
 }
 
 /** A host name with several addresses fails with an AggregateError, which has no message itself. */
-function reasonOf(error: Error): string {
+export function reasonOf(error: Error): string {
   return error instanceof AggregateError
     ? [...new Set(error.errors.map(({ message }) => message))].join("; ")
     : error.message;

@@ -57,7 +57,8 @@ export async function committedFiles(folder: string): Promise<readonly string[]>
 
 const nameOf = (file: string): string => `${/^\d+/.exec(file)![0]}.sql`;
 
-const HEAD = /^(?:--! [A-Z].*\n)*/;
+/** The headers of a committed migration. An empty line ends them. */
+export const HEAD = /^(?:--! [A-Z].*\n)*/;
 
 /** Throws MigrationFailure if graphile-migrate could not read it. */
 export function readCommitted(folder: string, file: string): Committed {

@@ -1,11 +1,9 @@
 // The life of a migration.
 import { join } from "node:path";
-import pg from "pg";
 import { MIGRATIONS } from "../../../app/application.ts";
 import {
   appliedText,
   CommandError,
-  cannotUseDatabase,
   defineCommand,
   FLAG,
   inColumns,
@@ -13,6 +11,7 @@ import {
   readService,
   readSettings,
   runningUrl,
+  throwFailure,
   withOwner,
 } from "../../../cli/command.ts";
 import { applyCurrent, uncommitMigration } from "../../../cli/current-migration.ts";
@@ -26,7 +25,6 @@ import type { Environment } from "../../../config/config.ts";
 import { withClient } from "../../../db/cluster/client.ts";
 import type { Cluster } from "../../../db/cluster/embedded.ts";
 import { installModules } from "../../../db/cluster/migrate.ts";
-import { MigrationFailure } from "../../../db/cluster/migration-failure.ts";
 import { readMigrationState } from "../../../db/cluster/migration-state.ts";
 import {
   type Committed,
@@ -120,10 +118,7 @@ export const migrationCommand = defineCommand({
   async run({ args: [name = "", ...args], refuse }, options: MigrationOptions = {}) {
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (command === undefined) throw refuse(`expected ${Object.keys(COMMANDS).join(", ")}`);
-    return command(args, options).catch((error) => {
-      if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-      throw isDatabaseError(error) ? cannotUseDatabase(error) : error;
-    });
+    return command(args, options).catch(throwFailure);
   },
 });
 
@@ -138,12 +133,6 @@ export async function installationOf({ folder: given, environment }: MigrationOp
     throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
   return { folder, modules: config.modules, userId: config.authUserId, inspect: inspectorOf(configured), configured };
 }
-
-const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
-  error instanceof pg.DatabaseError ||
-  error instanceof AggregateError ||
-  /^(connect|getaddrinfo)$/.test(error.syscall ?? "") ||
-  /^(Connection terminated|read ECONNRESET)/.test(error.message);
 
 async function applyRepeatedly(
   url: string,
