@@ -46,6 +46,14 @@ const stream = () =>
     headers: { authorization: `Bearer ${trackit.token(1)}` },
   });
 
+/** `warning` if a new stream has no deletions. */
+async function firstEvent(): Promise<string> {
+  const fresh = stream();
+  await fresh.take(1, "snapshot");
+  fresh.close();
+  return fresh.events[0]!.event;
+}
+
 const subscription = (text: string) =>
   new EventStreamClient(`${trackit.url}/graphql`, {
     method: "POST",
@@ -109,22 +117,15 @@ test("a table whose changes cannot be checked at all is refused", async () => {
 
 test("the statements of the warning make deletions arrive, and no write fail", async () => {
   await sql(FIX);
+  // The service notices it at the latest when a client subscribes a second later. For streams from before, altered options are a gap.
+  await expect.poll(firstEvent).toBe("snapshot");
   const changes = stream();
-  // The service notices it at the latest when a client subscribes a second later.
   await changes.take(1, "snapshot");
   await sql(`update tasks set title = 'changed' where id = '${taskId(1)}'`);
   await sql(`delete from tasks where id = '${taskId(1)}'`);
   const [update, deletion] = await changes.take(2, "UPDATE", "DELETE");
   expect(update!.data.new).toEqual({ id: taskId(1) });
   expect(deletion!.data.old).toMatchObject({ id: taskId(1) });
-  await expect
-    .poll(async () => {
-      const fresh = stream();
-      await fresh.take(1, "snapshot");
-      fresh.close();
-      return fresh.events[0]!.event;
-    })
-    .toBe("snapshot");
 });
 
 test("subscribers that lose deletions are informed when the identity is altered without an announcement", async () => {
@@ -157,13 +158,7 @@ test("subscribers that lose deletions are informed when the identity is altered 
 
 test("a client that subscribes is informed before the first change", async () => {
   await sql("alter table public.tasks replica identity full");
-  const untouched = async () => {
-    const fresh = stream();
-    await fresh.take(1, "snapshot");
-    fresh.close();
-    return fresh.events[0]!.event;
-  };
-  await expect.poll(untouched).toBe("snapshot");
+  await expect.poll(firstEvent).toBe("snapshot");
   await sql("alter table public.tasks replica identity default");
-  await expect.poll(untouched).toBe("warning");
+  await expect.poll(firstEvent).toBe("warning");
 });
