@@ -93,6 +93,10 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "a thief links an identity after the owner has signed out":
       "no identity is linked to an account whose session has ended meanwhile",
   },
+  "parts/supabase-auth/second-factor.test.ts": {
+    "an app or a passkey is begun with the password, and completed after the owner has enabled a second factor":
+      "the password alone enables no factor that was begun before another one was enabled",
+  },
   "parts/passkeys/passkeys.test.ts": {
     "a passkey is registered for another user":
       "a credential is added once, by the session that has asked for it, and needs the verification of the user",
