@@ -451,3 +451,15 @@ test("a process has nine doors to the database, each of which docs/architecture.
   const rows = [...section!.split("\n## ")[0]!.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
   expect(rows).toEqual(["data", "admin", "service", "auth", "catalog", "tasks", "changes", "replication", "replicas"]);
 });
+
+test("tests end connections of their own database, because others share the server", () => {
+  const ends = globSync("test/**/*.ts").flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/pg_terminate_backend\([\w, ]+\)\s+from pg_\w+[^;`"]*/g)].map(
+      ([statement]) => ({ file, statement }),
+    ),
+  );
+  const unbounded = ends.filter(({ statement }) => !/current_database\(\)|datname|usename|ofService/.test(statement));
+  // It has a server of its own.
+  expect(unbounded).toMatchObject([{ file: "test/service/failover.all.test.ts" }]);
+  expect(ends.length).toBeGreaterThan(10);
+});

@@ -190,7 +190,7 @@ async function describeDelivery(): Promise<string> {
   const headers = { apikey: new Tokens({ ...KEYS, secret: SECRET }).issueKey("service_role") };
   const { details } = (await (await fetch(`${service.url}/health`, { headers })).json()) as any;
   const turns = (await (await fetch(`${probe}/end`)).json()) as object;
-  const warnings = service.logged.filter(({ level }) => level >= 40).slice(-5);
+  const warnings = service.logged.filter(({ level }) => level === "warn" || level === "error").slice(-5);
   return JSON.stringify({ ...turns, changes: details?.changes, warnings });
 }
 

@@ -338,7 +338,7 @@ describe.each(Object.keys(FEEDS))("subscribers of %s", (name) => {
     for (let i = 0; i < 3; i++) {
       expected.push(...(await insert(4)));
       await feed.decoder.query(
-        "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_type = 'logical' and active",
+        "select pg_terminate_backend(active_pid) from pg_replication_slots where active and database = current_database()",
       );
       expected.push(...(await insert(4)));
       await expectAll(...expected);
