@@ -79,7 +79,10 @@ export function retryAfterOf({ code, message }: DatabaseErrorLike): number | und
   return seconds === undefined ? undefined : Number(seconds);
 }
 
-/** A statement of the application that has several commands, or other values than parameters. PgBouncer has the code 08P01 for lost servers. */
+/**
+ * A mistake of the application: a statement of several commands, or with more or fewer values than parameters. Its code does not show it:
+ * PgBouncer has 08P01 for a lost server too.
+ */
 const isOfProtocol = ({ routine }: DatabaseErrorLike) =>
   routine === "exec_parse_message" || routine === "exec_bind_message";
 
