@@ -5,12 +5,12 @@ import { COMMAND } from "./command.ts";
 import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { rejectConflicts } from "./conflicts.ts";
 import { type DeclaredSettings, knownSettings } from "./declared.ts";
-import { readText } from "./json-file.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { type PostgrestSettings, readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { parseValue } from "./setting-types.ts";
 import { fieldOf, hasCollector, type Parsed, REPLACED, SETTINGS, type Setting, type Settings } from "./settings.ts";
+import { readText } from "./text-file.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./config-error.ts";

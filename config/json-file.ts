@@ -1,7 +1,6 @@
-import { isUtf8 } from "node:buffer";
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { describeFault, parsedBy } from "./config-error.ts";
+import { readFile } from "./text-file.ts";
 
 /**
  * A setting that is the path of a JSON file. Parsing the setting reads the file. Each message continues the name of the
@@ -18,25 +17,6 @@ function readJson(path: string): unknown {
   const value = tryJson(readFile(path));
   if (value === undefined) throw new Error("names a file that is not JSON");
   return value;
-}
-
-/** The text of a file that a setting names. */
-export function readFile(path: string): string {
-  try {
-    return readText(path);
-  } catch (error) {
-    throw new Error(`names a file that cannot be read: ${(error as Error).message}`);
-  }
-}
-
-/** The text of a file, without the byte order mark of some editors. Throws if it is not UTF-8, of which other characters would be read. */
-export const readText = (path: string): string => readUtf8(path).replace(/^\ufeff/, "");
-
-/** The same with that mark. */
-export function readUtf8(path: string): string {
-  const bytes = readFileSync(path);
-  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString();
-  throw new Error(`${path} is not text in UTF-8: save it in UTF-8, without a byte order mark`);
 }
 
 /** The value of a JSON text; undefined if it is malformed. */

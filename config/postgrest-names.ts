@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { ConfigError, parsedBy } from "./config-error.ts";
-import { readFile } from "./json-file.ts";
 import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
 import { functionName, oneOf, parseValue } from "./setting-types.ts";
+import { readFile } from "./text-file.ts";
 
 // The settings of PostgREST, so that a deployment can move to this service with its environment unchanged.
 // Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parsedBy } from "./config-error.ts";
-import { readFile } from "./json-file.ts";
+import { readFile } from "./text-file.ts";
 
 /** What REDIS_URL names: one server, the Sentinels that know the primary, or some nodes of a cluster. */
 export type RedisUrl = {

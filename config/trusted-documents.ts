@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parsedBy } from "./config-error.ts";
-import { readText } from "./json-file.ts";
+import { readText } from "./text-file.ts";
 
 /** How a request names its document, and the documents of the files by their id. */
 export type TrustedDocuments = {

@@ -1,4 +1,4 @@
-import { readUtf8 } from "../../config/json-file.ts";
+import { readUtf8 } from "../../config/text-file.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 
 /**

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { acceptanceFile } from "../../config/advisor.ts";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
-import { readText } from "../../config/json-file.ts";
+import { readText } from "../../config/text-file.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { countsOf, type Finding, lineOf, sorted } from "../../db/findings/finding.ts";

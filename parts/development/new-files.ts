@@ -3,7 +3,7 @@ import { open, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { CommandError, quoted } from "../../cli/command.ts";
-import { readText } from "../../config/json-file.ts";
+import { readText } from "../../config/text-file.ts";
 import { makeFolder } from "../../db/cluster/folders.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
 import { parsedBy } from "../../config/config-error.ts";
-import { isLoopbackUrl, readFile, remoteUrl, requiredText } from "../../config/json-file.ts";
+import { isLoopbackUrl, remoteUrl, requiredText } from "../../config/json-file.ts";
 import type { Sources } from "../../config/provider-entry.ts";
+import { readFile } from "../../config/text-file.ts";
 
 /** A URL at the provider. */
 export const providerUrl = ({ allowsLoopback }: Sources) =>

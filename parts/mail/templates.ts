@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../../config/config.ts";
-import { readText } from "../../config/json-file.ts";
+import { readText } from "../../config/text-file.ts";
 import { escapeMarkup } from "../../gate/pipeline/response.ts";
 import { KINDS, type Mail, type MailKind, type MailValues, VARIABLES } from "./kinds.ts";
 

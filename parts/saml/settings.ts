@@ -2,9 +2,10 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { z } from "zod";
 import type { ClaimPath } from "../../config/claim-path.ts";
 import { parsedBy } from "../../config/config-error.ts";
-import { readFile, requiredText } from "../../config/json-file.ts";
+import { requiredText } from "../../config/json-file.ts";
 import type { ProviderKind, ProviderSettings, Sources } from "../../config/provider-entry.ts";
 import { isStrongRsa } from "../../config/setting-types.ts";
+import { readFile } from "../../config/text-file.ts";
 import { commonFields, named, providerUrl, secret } from "../federated/entry.ts";
 
 /** A key pair of this service, in PEM format. */
